@@ -116,7 +116,7 @@ def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
         if asked.without:
             delivered = cutover_run.delivered(settings, state, direction, asked.without, say)
             for server, upto in delivered.items():
-                say(f"'{server}': its writes up to {upto} are kept; later ones are lost")
+                say(f"'{server}': {upto} is kept; what it took after that is lost")
             if not asked.yes:
                 say("nothing was changed; --yes applies it, without a comparison")
                 if asked.as_json:

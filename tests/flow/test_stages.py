@@ -119,7 +119,7 @@ def test_a_copy_that_runs_is_waited_for_and_an_added_table_is_no_copied_one(
             config.write(f'  - {{name: {flow.database}.added, sharding: {{nodes: "ds_0.added"}}}}\n')
         flow.migration.do("init")
         told = f"1 table ({flow.database}.added) added: a publisher that starts after `migrate init` reads it"
-        anew = f"{told}; one that began before it is to be started again"
+        anew = f"{told}; start one that began before it again"
         assert stands(flow) == ("copying", "migrate run", [anew])
         flow.children("publish")[0].stop(SLOW)
         stage, following, held = stands(flow)
