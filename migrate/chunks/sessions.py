@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 
 from migrate.mysql.connection import Connection, connect
-from migrate.settings import Server, Settings, Source
+from migrate.settings import Server, Settings
 from migrate.target.pool import TargetPool
 from migrate.target.routing import PlannedTable
 
@@ -86,5 +86,4 @@ def forget() -> None:
 
 def _identity(server: Server) -> Hashable:
     of_account = server.user, server.password.get_secret_value(), server.password_command
-    which = server.server if isinstance(server, Source) else ""
-    return server.host, server.port, *of_account, repr(server.tls), which
+    return server.host, server.port, *of_account, repr(server.tls), server.server

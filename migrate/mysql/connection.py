@@ -20,13 +20,13 @@ from pymysql.cursors import Cursor, SSCursor
 
 from migrate.model.errors import Code, ServerError, StopError
 from migrate.mysql import channel
-from migrate.mysql.errors import explain, explained
+from migrate.mysql.errors import explain
 from migrate.mysql.identity import refuse_another
 from migrate.mysql.server_words import shown as words
 from migrate.mysql.session import kind_of, state_session
 from migrate.mysql.session_settings import MARIADB, MYSQL_5, SQL_MODE
 from migrate.mysql.typed_json import JsonValue
-from migrate.settings import Server, Source
+from migrate.settings import Server
 
 LAX_MODE = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 
@@ -287,14 +287,12 @@ def connect(
         more["character_set_results"] = None  # each column's own bytes
     try:
         connection.unset = state_session(raw, more)
+        if server.server:
+            refuse_another(connection, server.server)
+    except ServerError:
+        connection.close()
+        raise
     except (pymysql.MySQLError, OSError) as error:
         connection.close()
         raise explain(error, f"{name} at {server.host}:{server.port}") from error
-    if isinstance(server, Source) and server.server:
-        try:
-            with explained(f"{name} at {server.host}:{server.port}"):
-                refuse_another(connection, server.server)
-        except ServerError:
-            connection.close()
-            raise
     return connection

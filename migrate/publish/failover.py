@@ -81,10 +81,12 @@ def _switch(
             file, pos, scheme, why = here.file, here.pos, AGAIN if again else GTID, ""
             by_time = None
         else:
-            last = _last_time(connection, facts, stored, back_seconds)
+            ((told,),) = connection.query("SELECT UNIX_TIMESTAMP()")
+            now = int(str(told))
+            last = _last_time(connection.name, facts, stored, back_seconds, now)
             own = facts.server_id if facts.server_id != stored.server_id else None
             locator = Locator(source, stored.replica_id, connection)
-            latest = max(last, _now(connection)) + back_seconds
+            latest = max(last, now) + back_seconds
             found = locator.find(last - back_seconds, own=own, known=last + back_seconds, latest=latest)
             file, pos, scheme = found.file, found.pos, TIME
             by_time = ByTime(last - back_seconds, stored.coordinate, found.statements, found.since)
@@ -195,27 +197,22 @@ def lacking_mariadb(ours: str, state: str) -> list[str]:
 # -- time
 
 
-def _last_time(connection: Connection, facts: ServerFacts, stored: Position, back_seconds: int) -> int:
-    """When the last published event was, seconds since 1970, by the clock of the server that wrote it."""
+def _last_time(name: str, facts: ServerFacts, stored: Position, back_seconds: int, now: int) -> int:
+    """When the last published event was, by the clock of the server that wrote it. now: by the new server's; both in
+    seconds since 1970."""
     if stored.event_time is None:
         raise OtherLog(
-            f"{connection.name} is another server now ({_facts(facts)}), without GTID, and no time is known",
+            f"{name} is another server now ({_facts(facts)}), without GTID, and no time is known",
             hint="nothing was published since the start; bring the old server back, or start a new migration",
         )
     last = int(stored.event_time.replace(tzinfo=UTC).timestamp())
-    if last > (now := _now(connection)) + back_seconds:
+    if last > now + back_seconds:
         raise OtherLog(
-            f"{connection.name} is another server now ({_facts(facts)}), without GTID, and its clock is"
+            f"{name} is another server now ({_facts(facts)}), without GTID, and its clock is"
             f" {last - now} s behind the last published event",
             hint="times cannot be compared: set its clock right, or publish again from a place you name",
         )
     return last
-
-
-def _now(connection: Connection) -> int:
-    """By the server's clock, in seconds since 1970."""
-    ((now,),) = connection.query("SELECT UNIX_TIMESTAMP()")
-    return int(str(now))
 
 
 def doubt(last: int, reached: int, back_seconds: int) -> str:

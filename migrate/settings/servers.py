@@ -56,6 +56,16 @@ class Server(Section):
             return self.tls.encrypts or not is_loopback(self.host)
         return self.tls.mode == "verify"
 
+    _server: str = PrivateAttr("")
+
+    @property
+    def server(self) -> str:
+        """Which server these settings are for, "server_id/UUID", where a source's position says; else "".
+
+        An address leads to another server after a failover: a session with that one is refused (`mysql.connection`).
+        """
+        return self._server
+
     @property
     def address(self) -> str:
         """Where these settings lead, "host:port"."""
@@ -87,16 +97,6 @@ class Source(Server):
             if self.places.count((host, port)) > 1:
                 raise ValueError(f"addresses: {host}:{port} is there twice; host and port are the first one")
         return self
-
-    _server: str = PrivateAttr("")
-
-    @property
-    def server(self) -> str:
-        """Which server these settings are for, "server_id/UUID", where its publisher's position says; else "".
-
-        An address leads to another server after a failover: a session with that one is refused (`mysql.connection`).
-        """
-        return self._server
 
     def of(self, server: str) -> Source:
         """This source, as it is at one server ("server_id/UUID") and no other."""

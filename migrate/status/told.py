@@ -53,8 +53,8 @@ def _forgotten(facts: Facts) -> str:
 def _waiting(facts: Facts) -> str:
     if facts["reverse"]:
         return "start `migrate --reverse run` again if it began before"
-    anew = "" if facts["starts"] else "; start one that began before it again"
-    return f"a publisher that starts after `migrate init` reads it{anew}"
+    again = "" if facts["starts"] else "; start one that began before it again"
+    return f"a publisher that starts after `migrate init` reads it{again}"
 
 
 _TOLD: dict[Kind, Callable[[str, Facts], str]] = {

@@ -171,10 +171,8 @@ def test_without_its_guardian_what_was_killed_is_ended_by_abort_or_by_the_next_r
         late = flow.child("late", "cutover", "--abort")
         assert late.wait(SLOW)
         said = late.log.read_text("utf-8")
-        assert (late.returncode, "has switched: writes stay stopped at the side that applications left" in said) == (
-            3,
-            True,
-        ), said
+        stopped = "has switched: writes stay stopped at the side that applications left" in said
+        assert (late.returncode, stopped) == (3, True), said
         assert "applications are switched" in do("cutover")
         assert (one.side(), one.writable()) == ("target", ["target"])
         worked.ends()

@@ -36,13 +36,13 @@ def make(state: sa.Engine) -> Iterator[Callable[..., Leases]]:
         each.close()
 
 
-def expire(state: sa.Engine, of: Leases) -> None:
-    """As if the holder had fallen silent for long."""
+def expire(state: sa.Engine, of: Leases, end: str = "NOW(6) - INTERVAL 1 SECOND") -> None:
+    """As if the holder had fallen silent for long; end: SQL for another end of all that it has."""
     with state.begin() as connection:
         connection.execute(
             sa.update(lease.table)
             .where(lease.table.c.holder == of.holder, lease.table.c.migration == of._migration)
-            .values(expires=sa.text("NOW(6) - INTERVAL 1 SECOND"))
+            .values(expires=sa.text(end))
         )
 
 
@@ -326,12 +326,7 @@ def test_which_leases_are_lost_is_told_by_holder_and_epoch(state: sa.Engine, mak
 
 def set_clock_back(state: sa.Engine, of: Leases) -> None:
     """As if the server's clock had been a day ahead when a process last renewed what it has."""
-    with state.begin() as connection:
-        connection.execute(
-            sa.update(lease.table)
-            .where(lease.table.c.holder == of.holder, lease.table.c.migration == of._migration)
-            .values(expires=sa.text("NOW(6) + INTERVAL 1 DAY"))
-        )
+    expire(state, of, "NOW(6) + INTERVAL 1 DAY")
 
 
 def gone(state: sa.Engine, make: Callable[..., Leases], *names: str) -> Leases:

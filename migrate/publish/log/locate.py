@@ -223,12 +223,13 @@ class Locator:
                             break
                     if self._is_end(groups.file, event):
                         break
+            if not search.proven and (own is not None or number):
+                continue
             if number and self._has_later(self._files[number - 1], Search(wanted, own, None, latest)):
                 continue
-            if search.proven or (own is None and number == 0):
-                file, pos = boundary = search.boundary(groups.boundary)
-                log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
-                return Located(file, pos, search.reached, search.behind(boundary), search.since(boundary))
+            file, pos = boundary = search.boundary(groups.boundary)
+            log.info("located by time", source=self._source.name, wanted=_time(wanted), file=file, pos=pos)
+            return Located(file, pos, search.reached, search.behind(boundary), search.since(boundary))
         raise StopError(
             f"{self._connection.name}: no transaction boundary before {_time(wanted)} is in its binlog; the oldest"
             f" file, {self._files[0]}, begins at {_time(oldest)}",
