@@ -47,13 +47,13 @@ def test_who_types_what_is_next_comes_to_the_end(box: Sandbox, kafka: KafkaBroke
 
         stage, following, held = stands(flow)
         assert (stage, following) == ("switched", "migrate finish")
-        assert [line for line in held if line.startswith("it still runs")], held
+        assert [line for line in held if line.startswith("the migration still runs")], held
         watch = flow.child("watch", "status", "--watch")
         flow.refused("finish")
         stop(one, "back-")
         stage, following, held = stands(flow)
         assert (stage, following) == ("switched", "migrate finish"), "whoever ends it stops that first"
-        assert [line for line in held if line.startswith("it still runs")], held
+        assert [line for line in held if line.startswith("the migration still runs")], held
         stop(one, "")
         assert stands(flow) == ("switched", "migrate finish", [])
         # by somebody whom read_only does not stop, at the side that was left
