@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC
 
 import sqlalchemy as sa
 import structlog
 
+from migrate.kafka.reader import NoSuchTopic
 from migrate.model import process_names
 from migrate.model.coordinate import in_log
 from migrate.model.errors import ConfigError, PreflightError
@@ -16,16 +18,19 @@ from migrate.model.log_position import parse_place
 from migrate.mysql.connection import connect
 from migrate.mysql.readable import BinlogPosition
 from migrate.publish.configured_start import StartFinder
-from migrate.publish.log.gtid import parse
+from migrate.publish.log.gtid import compact, parse
 from migrate.publish.schema.following import begin_incarnation
+from migrate.publish.unacknowledged import UnacknowledgedTransactions, beyond
 from migrate.settings import Settings
-from migrate.state import acknowledged, compared, leading, outstanding
+from migrate.state import acknowledged, compared, leading, outstanding, unacknowledged
+from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.compared import Because
 from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
 from migrate.state.rewind import Rewind
+from migrate.state.unacknowledged import Noted
 
 log = structlog.get_logger("migrate.publish")
 
@@ -70,10 +75,12 @@ def rewind(
         )
         if not confirm(before, after):
             raise PreflightError("not rewound", hint="answer yes, or use --yes")
+        sent = _sent(settings, state, before)
         with state.begin() as connection:
             leases.still_ours(connection, held)
             leading.refuse_rewind(connection, settings.name)
             positions.save(connection, settings.name, after)
+            unacknowledged.put(connection, settings.name, source, sent)
             rewinds.note(connection, settings.name, before, after, asked)
             acknowledged.forget(connection, settings.name, source)
             # Rows may come back that no message takes away again.
@@ -114,6 +121,20 @@ def _published_up_to(now: Position, gone_back: Sequence[Rewind]) -> Position:
             now, incarnation=one.incarnation - 1, file=one.from_file, pos=one.from_pos, gtid_set=one.from_gtid_set
         )
     return now
+
+
+def _sent(settings: Settings, state: sa.Engine, before: Position) -> Noted:
+    """What the topics have beyond an earlier position: what was acknowledged, too. Raises ServerError."""
+    with state.connect() as connection:
+        noted = unacknowledged.load(connection, settings.name, before.source)
+        migration = migrations.get(connection, settings.name)
+    found = UnacknowledgedTransactions()
+    if not noted.is_all:
+        with suppress(NoSuchTopic):
+            found = beyond(settings, migration, before)
+    last = 0 if before.event_time is None else int(before.event_time.replace(tzinfo=UTC).timestamp())
+    gtids = compact({*found.gtids, noted.gtids, before.gtid_set})
+    return Noted(gtids, max(found.newest, noted.newest, last), is_all=True)
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

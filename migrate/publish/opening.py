@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,14 +27,13 @@ from migrate.publish.schema.following import begin_incarnation
 from migrate.publish.side_role import SideRead
 from migrate.publish.source_selection import ReachedSource, SourceSelection
 from migrate.publish.start_position import ResumePlan
-from migrate.publish.unacknowledged import UnacknowledgedTransactions, beyond
+from migrate.publish.unacknowledged import Unacknowledged
 from migrate.settings import Settings, Source
-from migrate.state import compared, leading, left_out_messages, schema_history, server_start
+from migrate.state import compared, leading, schema_history, server_start
 from migrate.state import failover as failovers
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
 from migrate.state.database import in_transaction
-from migrate.state.migration import Migration
 from migrate.state.position import Position
 from migrate.target.routing import PlannedTable
 
@@ -64,18 +63,18 @@ class SourceOpening:
         settings: Settings,
         source: Source,
         planned: Mapping[Name, PlannedTable],
-        migration: Migration,
         state: sa.Engine,
         keeper: PositionKeeper,
+        unacknowledged: Unacknowledged,
         added: AddedTables,
         stop: threading.Event,
     ) -> None:
         self._settings = settings
         self._source = source
         self._tables = {name: one.table for name, one in planned.items()}
-        self._migration = migration
         self._state = state
         self._keeper = keeper
+        self._unacknowledged = unacknowledged
         self._added = added
         self._stop = stop
 
@@ -86,7 +85,8 @@ class SourceOpening:
         """
         settings, named = self._settings, self._source
         in_state, stored = self._keeper.load()
-        reached = SourceSelection(named, stored, settings.failover, self._published(), self._stop, self._follows).open()
+        beyond = self._unacknowledged.beyond
+        reached = SourceSelection(named, stored, settings.failover, beyond, self._stop, self._follows).open()
         source, connection = reached.source, reached.connection
         with closing(connection), explained(f"source '{source.name}'"):
             written = source.address == named.address  # by the stream the other way
@@ -145,6 +145,8 @@ class SourceOpening:
         is_stored: bool,
     ) -> None:
         """Store where to go on, where that is not stored yet. is_stored: the state has a position."""
+        if is_stored and stored is not None:
+            self._unacknowledged.note(stored)
         if position == stored:
             if not is_stored:  # the first one was killed between its file and the state
                 self._keeper.save(position, self._begin)
@@ -154,6 +156,8 @@ class SourceOpening:
             wait_until_executed_is_readable(connection, self._stop)  # a copy reads there from then on
             noted = partial(self._note_failover, position=position, reached=reached, note=note, side=side)
             self._keeper.save(position, noted, state_first=True)
+            if reached.by_time is not None:
+                self._unacknowledged.forget()
 
     def _goes_on(
         self, connection: Connection, reached: ReachedSource, position: Position
@@ -179,18 +183,8 @@ class SourceOpening:
         after = replaced_log.position_at_end(connection, [*self._tables.values()], before, end, why)
         note = partial(replaced_log.note, migration=self._settings.name, before=before, after=after, why=why)
         self._keeper.save(after, note, state_first=True)
+        self._unacknowledged.forget()
         return after
-
-    def _published(self) -> Callable[[Position], UnacknowledgedTransactions]:
-        """What tells which of a source's messages the topics have beyond a position."""
-        name, topics, names = self._settings.name, self._migration.topics, self._migration.topic_names
-        with self._state.connect() as state:
-            without = {
-                (names[one.partition.topic_id], one.partition.number, one.offset)
-                for one in left_out_messages.every(state, name)
-            }
-        partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
-        return partial(beyond, self._settings, partitions, without)
 
     def _follows(self) -> bool:
         """Whether applications write at the other side: nothing of this one is to be carried."""

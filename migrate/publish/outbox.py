@@ -47,6 +47,7 @@ class Outbox:
         self._rows = self._bytes = 0
         self._whole_rows = self._whole_bytes = 0  # of those: of transactions that have ended
         self._pieces = 0
+        self._is_torn = False  # what was handed over last is a piece of a transaction
         self._is_whole = False  # the transaction that is being read goes whole or not at all
         self._is_sure = self._is_dropped = False  # that it is committed; that all of it is rolled back
         self.fate: Callable[[], Fate] | None = None
@@ -78,6 +79,12 @@ class Outbox:
             raise StopError(_TOO_LARGE, hint=f"{HINT_SIZE} and start again", code=Code.SIZE)
         self._pieces += 1
         self._hand_over()
+        self._is_torn = True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the broker has acknowledged all that was handed over, and each transaction of it to its end."""
+        return not (self._is_torn or self._batches.outstanding or self._batches.ready(0))
 
     def begin(self, *, whole: bool) -> None:
         """A transaction begins. whole: of it nothing may go before its end says that it is committed."""
@@ -106,6 +113,7 @@ class Outbox:
         self._ends.append(end)
         self._whole_rows, self._whole_bytes = self._rows, self._bytes
         if self._wait:
+            self._is_torn = False
             self._put()
         elif self._rows >= self._batch_rows or self._bytes >= self._most_bytes:
             self._hand_over()
@@ -128,6 +136,7 @@ class Outbox:
 
     def _hand_over(self) -> None:
         """Everything there is."""
+        self._is_torn = False
         if self._wait:
             self._put()
             return

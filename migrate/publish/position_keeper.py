@@ -71,6 +71,10 @@ class PositionKeeper:
         """Where this process begins; it is stored."""
         self._saved = self.writes.began = position
 
+    def has_saved(self, position: Position) -> bool:
+        """Whether it is what is stored."""
+        return position == self._saved
+
     def enter(self, file: str) -> None:
         """Note, before the first message of a file, that there may be some: consumers believe none from beyond it."""
         self.writes.run(lambda state: positions.enter(state, self._name, self._source, file))

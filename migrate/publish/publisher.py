@@ -13,7 +13,7 @@ import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
 from migrate.metrics.publisher import PublisherMetrics
-from migrate.model.errors import MigrateError
+from migrate.model.errors import MigrateError, ServerError
 from migrate.model.table import Table
 from migrate.publish import start_position
 from migrate.publish.acknowledged import Acknowledged
@@ -29,6 +29,7 @@ from migrate.publish.position_keeper import PositionKeeper
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History
 from migrate.publish.transaction_sink import TransactionSink
+from migrate.publish.unacknowledged import Unacknowledged
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import oversized
@@ -67,9 +68,10 @@ class Publisher:
         self._keeper = PositionKeeper(settings, source, state, leases, held, stop, self._acknowledged)
         tables = {name: one.table for name, one in planned.items()}
         self._added = AddedTables(settings.name, source, tables, state, self._keeper.writes, stop)
+        self._unacknowledged = Unacknowledged(settings, source, self._migration, state, self._keeper.writes)
         named = settings.source(source)
         self._opened = SourceOpening(
-            settings, named, planned, self._migration, state, self._keeper, self._added, stop
+            settings, named, planned, state, self._keeper, self._unacknowledged, self._added, stop
         ).open()
         self._position, self._resume = self._opened.position, self._opened.resume
         self._keeper.begin(self._position)
@@ -78,6 +80,7 @@ class Publisher:
         self._published = PublisherMetrics(source, self._position.file, self._position.pos)
         self._history = History(settings, self._opened.source, planned, state, self._keeper.writes)
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
+        self._went_back = False  # and what was sent before that is not noted yet
 
     def run(self) -> None:
         """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe.
@@ -122,10 +125,23 @@ class Publisher:
         """A new producer, and everything again from the position that the old one acknowledged."""
         self._published.rolled_back()
         self._position = self._batches.rollback()
+        self._went_back = True
         self._resume = self._resume.at(self._position, self._opened.flavour)
         self._producer.abandon()
         self._producer = self._new_producer()
         self._outbox = Outbox(self._batches, self._producer, self._settings.publish)
+
+    def _note_unacknowledged(self) -> None:
+        """What was sent before a roll-back, beyond the position that it went back to. Raises DeliveryFailed while the
+        broker is away."""
+        if not self._went_back:
+            return
+        try:
+            self._unacknowledged.beyond(self._position)
+        except ServerError as error:
+            raise DeliveryFailed(error.message, hint=error.hint) from error
+        self._unacknowledged.note(self._position)
+        self._went_back = False
 
     def _new_producer(self) -> OrderedProducer:
         publish = self._settings.publish
@@ -135,6 +151,7 @@ class Publisher:
     def _publish(self) -> bool:
         """From the position on, until stopped. False where added tables join, which are read by another schema."""
         settings, position = self._settings.publish, self._position
+        self._note_unacknowledged()
         binlog = self._binlog()
         reader = self._reader()
         self._batches.created = reader.created
@@ -226,6 +243,8 @@ class Publisher:
             self._producer.flush(_LAST_FLUSH)
             self._keeper.flush(self._batches)
             self._count()
+            if self._outbox.is_settled and self._keeper.has_saved(self._batches.acknowledged):
+                self._unacknowledged.note_all()
         except AcknowledgedLost as error:
             self._acknowledged.note()
             log.error("the broker lost acknowledged messages", error=error.message)

@@ -1,25 +1,37 @@
-"""What a topic holds of a source beyond its stored position: published, and not yet acknowledged."""
+"""What the topics hold of a source beyond its stored position: sent, and not acknowledged as far as the state knows.
+
+A server that takes the source's place must have all of it, as targets may have it already.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC
+
+import sqlalchemy as sa
 
 from migrate.kafka.reader import PartitionReader
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import StopError
 from migrate.model.message import Message
 from migrate.model.message_reader import decode
+from migrate.publish.log import gtid
+from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings
+from migrate.state import unacknowledged
+from migrate.state.migration import Migration
 from migrate.state.position import Position
+from migrate.state.unacknowledged import Noted
 
-_FIRST_BLOCK = 500  # messages read back from a partition's end; doubled until one at or below the position is met
+_FIRST_BLOCK = 500  # messages read back from a partition's end; doubled until one below the position is met
 
 
 @dataclass(slots=True)
 class UnacknowledgedTransactions:
     """Transactions beyond a position."""
 
-    gtids: set[str] = field(default_factory=set)
+    gtids: set[str] = field(default_factory=set)  # or sets of them, as the source writes both
     newest: int = 0  # time of the newest, seconds since 1970
 
     def add(self, message: Message) -> None:
@@ -28,35 +40,85 @@ class UnacknowledgedTransactions:
         self.newest = max(self.newest, message.es // 1000)
 
 
-def beyond(
-    settings: Settings,
-    partitions: Iterable[tuple[str, int]],
-    without: Container[tuple[str, int, int]],
-    stored: Position,
-) -> UnacknowledgedTransactions:
-    """Read each partition (topic, number) back from its end to the position.
-
-    without: (topic, number, offset) of messages that a person left out. Raises: StopError for another that cannot be
-    read, ServerError.
-    """
-    limit = stored.coordinate
+def beyond(settings: Settings, migration: Migration, stored: Position) -> UnacknowledgedTransactions:
+    """Read each partition back from its end to the first message below the position: that is what the last run of the
+    publisher sent. Raises ServerError."""
+    partitions = [(topic.name, number) for topic in migration.topics for number in range(topic.partitions)]
     found = UnacknowledgedTransactions()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
-        for topic, number in partitions:
-            low, high = reader.bounds(topic, number)
-            end, size = high, _FIRST_BLOCK
-            while end > low:
-                start = max(low, end - size)
-                block = [
-                    decode(raw.value, raw.where, raw.offset)
-                    for raw in reader.between(topic, number, start, end)
-                    if (topic, number, raw.offset) not in without
-                ]
-                ours = [message for message in block if message.source == stored.source and message.from_log]
-                for message in ours:
-                    if message.coordinate >= limit:
+        bounds = {part: reader.bounds(*part) for part in partitions}
+        ends, size = {part: high for part, (low, high) in bounds.items() if low < high}, _FIRST_BLOCK
+        while ends:
+            spans = {part: (max(bounds[part][0], end - size), end) for part, end in ends.items()}
+            first: dict[tuple[str, int], Coordinate] = {}
+            for raw in reader.spans(spans):
+                try:
+                    message = decode(raw.value, raw.where, raw.offset)
+                except StopError:  # not one of a publisher
+                    continue
+                if message.source == stored.source and message.from_log:
+                    first.setdefault((raw.topic, raw.partition), message.coordinate)
+                    if message.coordinate >= stored.coordinate:
                         found.add(message)
-                if ours and ours[0].coordinate < limit:
-                    break
-                end, size = start, size * 2
+            ends = {
+                part: start
+                for part, (start, _) in spans.items()
+                if start > bounds[part][0] and not (part in first and first[part] < stored.coordinate)
+            }
+            size *= 2
     return found
+
+
+class Unacknowledged:
+    """Of one publisher: what all its runs sent beyond its position. A run finds in the topics what the last one sent,
+    and notes that in the state before it sends anything."""
+
+    def __init__(
+        self, settings: Settings, source: str, migration: Migration, state: sa.Engine, writes: StateWrites
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._migration = migration
+        self._writes = writes
+        with state.connect() as connection:
+            self._noted = unacknowledged.load(connection, settings.name, source)
+        self._found: UnacknowledgedTransactions | None = None
+
+    def beyond(self, stored: Position) -> UnacknowledgedTransactions:
+        """Raises ServerError."""
+        if self._found is None:
+            noted = self._noted
+            found = UnacknowledgedTransactions() if noted.is_all else beyond(self._settings, self._migration, stored)
+            found.gtids |= {noted.gtids} - {""}
+            found.newest = max(found.newest, noted.newest)
+            self._found = found
+        return self._found
+
+    def note(self, stored: Position) -> None:
+        """Before anything is sent from this position on. Raises as `beyond` and as the state's writes."""
+        found = self.beyond(stored)
+        self._put(_left(found, stored))
+        self._found = None
+
+    def note_all(self) -> None:
+        """All that was sent is acknowledged, and the position is behind it. Raises as the state's writes."""
+        self._put(Noted(self._noted.gtids, self._noted.newest, is_all=True))
+
+    def forget(self) -> None:
+        """In a log that is found by time, or begun at its end, these transactions are not asked for."""
+        self._put(Noted("", self._noted.newest))
+
+    def _put(self, noted: Noted) -> None:
+        if noted != self._noted:
+            self._writes.run(lambda state: unacknowledged.put(state, self._settings.name, self._source, noted))
+            self._noted = noted
+
+
+def _left(found: UnacknowledgedTransactions, stored: Position) -> Noted:
+    """Without what the position has reached by now."""
+    gtids, reached = gtid.compact(found.gtids), stored.gtid_set
+    flavour = gtid.flavour_of(reached)
+    if flavour and gtids and gtid.parse(gtids, flavour).within(gtid.parse(reached, flavour)):
+        return Noted()
+    last = 0 if stored.event_time is None else int(stored.event_time.replace(tzinfo=UTC).timestamp())
+    return Noted(gtids, found.newest if gtids or found.newest > last else 0)

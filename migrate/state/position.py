@@ -31,6 +31,9 @@ table = sa.Table(
     sa.Column("reach_file", sa.BigInteger),
     sa.Column("writes", sa.BigInteger),
     sa.Column("started", sa.BigInteger),
+    sa.Column("beyond_gtids", sa.Text),
+    sa.Column("beyond_newest", sa.BigInteger),
+    sa.Column("beyond_is_all", sa.Boolean),
 )
 
 

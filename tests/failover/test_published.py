@@ -6,6 +6,8 @@ from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
 from migrate.model.message import Message, encode
 from migrate.publish import unacknowledged
+from migrate.settings import Settings
+from migrate.state.migration import Migration, Topic
 from migrate.state.position import Position
 from sandbox.broker import KafkaBroker
 from tests.helpers import make_settings, unique
@@ -32,6 +34,10 @@ def message(
     )
 
 
+def of_topic(settings: Settings, partitions: int) -> Migration:
+    return Migration(settings.name, (Topic(settings.topic, "an id", partitions),))
+
+
 def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafka: KafkaBroker) -> None:
     """Lost: rows that a copy read while what a killed publisher had sent came again after a failover."""
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap, "topic": unique("published"), "partitions": 3})
@@ -42,7 +48,7 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
             *(message(f"0-1-{number}", 2000 + number, es=number) for number in range(1200)),  # more than one block
         ],
         1: [
-            b"left out",
+            b"of nobody",
             message("other source", 5000, source="other"),
             message("third", 4, file=4),
             message("old incarnation", 9000, incarnation=1),
@@ -55,8 +61,7 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
             producer.produce(settings.topic, number, value)
     assert producer.flush(60)
     stored = Position("s", "a:1", 1, "", 1, 2, "b.000003", 2000)
-    without = {(settings.topic, 1, 0)}
-    found = unacknowledged.beyond(settings, [(settings.topic, number) for number in range(3)], without, stored)
+    found = unacknowledged.beyond(settings, of_topic(settings, 3), stored)
     assert found.gtids == {"third", *(f"0-1-{number}" for number in range(1200))}
     assert found.newest == 1
 
@@ -64,5 +69,5 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
 def test_an_empty_topic_has_nothing(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap, "topic": unique("published"), "partitions": 1})
     admin.create_topic(settings.kafka, settings.topic, 1)
-    found = unacknowledged.beyond(settings, [(settings.topic, 0)], (), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4))
+    found = unacknowledged.beyond(settings, of_topic(settings, 1), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4))
     assert (found.gtids, found.newest) == (set(), 0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate.model.errors import StopError
-from migrate.publish.log.gtid import MariadbGtids, MysqlGtids, flavour_of
+from migrate.publish.log.gtid import MariadbGtids, MysqlGtids, compact, flavour_of
 from migrate.publish.log.gtid_event import gtid_of
 
 ONE, OTHER = "7925bfdf-e5fc-11f1-aea2-02fc00000001", "00000000-0000-0000-0000-0000000000ff"
@@ -139,3 +139,16 @@ def test_a_tagged_gtid_is_read_from_its_event(gtid: str) -> None:
 
 def test_an_anonymous_transaction_has_no_gtid() -> None:
     assert gtid_of(34, 1, bytes(42)) == ""
+
+
+@given(GTIDS, GTIDS)
+def test_transactions_and_sets_make_one_set(one: set[tuple[str, int]], other: set[tuple[str, int]]) -> None:
+    assert MysqlGtids.parse(compact([str(made(one)), *(f"{name}:{number}" for name, number in other)])) == made(
+        one | other
+    )
+
+
+def test_of_mariadb_the_last_of_each_domain_and_server_stands_for_those_before() -> None:
+    found = compact(["0-1-7,1-1-3", "0-2-5", "0-1-9", "0-1-8"])
+    assert set(found.split(",")) == {"0-1-9", "0-2-5", "1-1-3"}
+    assert compact([]) == ""

@@ -111,6 +111,19 @@ def test_a_transaction_that_is_still_being_read_holds_the_others_back(line: Line
     assert line.confirmed() == 200
 
 
+def test_a_piece_of_a_transaction_that_the_broker_has_leaves_something_open(line: Line) -> None:
+    assert line.outbox.is_settled
+    line.rows((0, b"1"), (0, b"2"), (0, b"3"), (0, b"4"), (0, b"5"))
+    assert line.confirmed() == START.pos
+    assert not line.outbox.is_settled, "the position is before it"
+    line.rows((0, b"6"))
+    line.end(100)
+    line.outbox.pause()
+    assert not line.outbox.is_settled, "it is on its way"
+    assert line.confirmed() == 100
+    assert line.outbox.is_settled
+
+
 def test_enough_whole_transactions_go_without_a_pause(line: Line) -> None:
     for number in range(1, 4):
         line.rows((0, b"a"), (1, b"b"), (2, b"c"))

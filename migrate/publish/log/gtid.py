@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import Protocol, Self
 
 from migrate.model.errors import Code, StopError
@@ -47,6 +48,21 @@ def flavour_of(text: str) -> str | None:
         except StopError:
             continue
     return None
+
+
+def compact(gtids: Iterable[str]) -> str:
+    """Transactions of one source, or sets of them, as one text: of MySQL a set, of MariaDB the last transaction of each
+    domain and server, as another server's `gtid_binlog_state` is held against them. Raises StopError."""
+    last: dict[tuple[str, str], int] = {}
+    mysql = MysqlGtids()
+    for part in (part for text in gtids for part in "".join(text.split()).split(",") if part):
+        if match := _MARIADB.fullmatch(part):
+            last[match[1], match[2]] = max(int(match[3]), last.get((match[1], match[2]), 0))
+        else:
+            mysql._parse_part(part.lower(), part)
+    return ",".join(
+        [str(mysql)] * bool(mysql) + [f"{domain}-{server}-{last[domain, server]}" for domain, server in last]
+    )
 
 
 def _unreadable(text: str) -> StopError:
