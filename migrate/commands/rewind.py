@@ -129,12 +129,11 @@ def _sent(settings: Settings, state: sa.Engine, before: Position) -> Noted:
         noted = unacknowledged.load(connection, settings.name, before.source)
         migration = migrations.get(connection, settings.name)
     found = UnacknowledgedTransactions()
-    if not noted.is_all:
-        with suppress(NoSuchTopic):
-            found = beyond(settings, migration, before)
+    with suppress(NoSuchTopic):
+        found = beyond(settings, migration, before, noted.ends)
     last = 0 if before.event_time is None else int(before.event_time.replace(tzinfo=UTC).timestamp())
     gtids = compact({*found.gtids, noted.gtids, before.gtid_set})
-    return Noted(gtids, max(found.newest, noted.newest, last), is_all=True)
+    return Noted(gtids, max(found.newest, noted.newest, last), found.ends)
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

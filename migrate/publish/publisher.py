@@ -244,7 +244,7 @@ class Publisher:
             self._keeper.flush(self._batches)
             self._count()
             if self._outbox.is_settled and self._keeper.has_saved(self._batches.acknowledged):
-                self._unacknowledged.note_all()
+                self._unacknowledged.note_end()
         except AcknowledgedLost as error:
             self._acknowledged.note()
             log.error("the broker lost acknowledged messages", error=error.message)

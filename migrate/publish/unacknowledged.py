@@ -6,7 +6,7 @@ A server that takes the source's place must have all of it, as targets may have 
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 import sqlalchemy as sa
@@ -22,7 +22,7 @@ from migrate.settings import Settings
 from migrate.state import unacknowledged
 from migrate.state.migration import Migration
 from migrate.state.position import Position
-from migrate.state.unacknowledged import Noted
+from migrate.state.unacknowledged import Ends, Noted
 
 _FIRST_BLOCK = 500  # messages read back from a partition's end; doubled until one below the position is met
 
@@ -33,6 +33,7 @@ class UnacknowledgedTransactions:
 
     gtids: set[str] = field(default_factory=set)  # or sets of them, as the source writes both
     newest: int = 0  # time of the newest, seconds since 1970
+    ends: Ends = field(default_factory=dict)  # of the partitions that were read
 
     def add(self, message: Message) -> None:
         if message.gtid:
@@ -40,16 +41,15 @@ class UnacknowledgedTransactions:
         self.newest = max(self.newest, message.es // 1000)
 
 
-def beyond(settings: Settings, migration: Migration, stored: Position) -> UnacknowledgedTransactions:
-    """Read each partition back from its end to the first message below the position: that is what the last run of the
-    publisher sent. Raises ServerError."""
-    partitions = [(topic.name, number) for topic in migration.topics for number in range(topic.partitions)]
+def beyond(settings: Settings, migration: Migration, stored: Position, read: Ends) -> UnacknowledgedTransactions:
+    """Read each partition back from its end to the first message below the position, which is what the last run of the
+    publisher sent; and no further than it was read before. Raises ServerError."""
     found = UnacknowledgedTransactions()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
-        bounds = {part: reader.bounds(*part) for part in partitions}
-        ends, size = {part: high for part, (low, high) in bounds.items() if low < high}, _FIRST_BLOCK
+        lows, found.ends = _bounds(reader, migration, read)
+        ends, size = {part: high for part, high in found.ends.items() if lows[part] < high}, _FIRST_BLOCK
         while ends:
-            spans = {part: (max(bounds[part][0], end - size), end) for part, end in ends.items()}
+            spans = {part: (max(lows[part], end - size), end) for part, end in ends.items()}
             first: dict[tuple[str, int], Coordinate] = {}
             for raw in reader.spans(spans):
                 try:
@@ -63,10 +63,22 @@ def beyond(settings: Settings, migration: Migration, stored: Position) -> Unackn
             ends = {
                 part: start
                 for part, (start, _) in spans.items()
-                if start > bounds[part][0] and not (part in first and first[part] < stored.coordinate)
+                if start > lows[part] and not (part in first and first[part] < stored.coordinate)
             }
             size *= 2
     return found
+
+
+def _bounds(reader: PartitionReader, migration: Migration, read: Ends) -> tuple[Ends, Ends]:
+    """From where to where each partition is to be read."""
+    lows, highs = {}, {}
+    for topic in migration.topics:
+        for number in range(topic.partitions):
+            part = topic.name, number
+            low, highs[part] = reader.bounds(*part)
+            before = read.get(part, 0)
+            lows[part] = max(low, before) if before <= highs[part] else low  # else it is another topic
+    return lows, highs
 
 
 class Unacknowledged:
@@ -88,7 +100,7 @@ class Unacknowledged:
         """Raises ServerError."""
         if self._found is None:
             noted = self._noted
-            found = UnacknowledgedTransactions() if noted.is_all else beyond(self._settings, self._migration, stored)
+            found = beyond(self._settings, self._migration, stored, noted.ends)
             found.gtids |= {noted.gtids} - {""}
             found.newest = max(found.newest, noted.newest)
             self._found = found
@@ -100,13 +112,16 @@ class Unacknowledged:
         self._put(_left(found, stored))
         self._found = None
 
-    def note_all(self) -> None:
-        """All that was sent is acknowledged, and the position is behind it. Raises as the state's writes."""
-        self._put(Noted(self._noted.gtids, self._noted.newest, is_all=True))
+    def note_end(self) -> None:
+        """All that was sent is acknowledged, and the position is behind it: the next run need not read it. Raises as
+        `beyond` and as the state's writes."""
+        with closing(PartitionReader(self._settings.kafka, f"{self._settings.group}.published")) as reader:
+            _, ends = _bounds(reader, self._migration, {})
+        self._put(replace(self._noted, ends=ends))
 
     def forget(self) -> None:
         """In a log that is found by time, or begun at its end, these transactions are not asked for."""
-        self._put(Noted("", self._noted.newest))
+        self._put(replace(self._noted, gtids=""))
 
     def _put(self, noted: Noted) -> None:
         if noted != self._noted:
@@ -119,6 +134,6 @@ def _left(found: UnacknowledgedTransactions, stored: Position) -> Noted:
     gtids, reached = gtid.compact(found.gtids), stored.gtid_set
     flavour = gtid.flavour_of(reached)
     if flavour and gtids and gtid.parse(gtids, flavour).within(gtid.parse(reached, flavour)):
-        return Noted()
+        return Noted(ends=found.ends)
     last = 0 if stored.event_time is None else int(stored.event_time.replace(tzinfo=UTC).timestamp())
-    return Noted(gtids, found.newest if gtids or found.newest > last else 0)
+    return Noted(gtids, found.newest if gtids or found.newest > last else 0, found.ends)

@@ -33,7 +33,7 @@ table = sa.Table(
     sa.Column("started", sa.BigInteger),
     sa.Column("beyond_gtids", sa.Text),
     sa.Column("beyond_newest", sa.BigInteger),
-    sa.Column("beyond_is_all", sa.Boolean),
+    sa.Column("beyond_ends", sa.Text),
 )
 
 

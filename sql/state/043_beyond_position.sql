@@ -4,7 +4,7 @@
 SET @add = IF((SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()
     AND TABLE_NAME = 'position' AND COLUMN_NAME = 'beyond_gtids') = 0,
   'ALTER TABLE position ADD COLUMN beyond_gtids MEDIUMTEXT NULL, ADD COLUMN beyond_newest BIGINT NULL,
-    ADD COLUMN beyond_is_all BOOLEAN NULL', 'DO 0');
+    ADD COLUMN beyond_ends MEDIUMTEXT NULL', 'DO 0');
 
 PREPARE add_columns FROM @add;
 

@@ -112,7 +112,8 @@ def test_a_promoted_server_that_lacks_published_transactions_stops_the_publisher
         made.flow.drain()
         lost = made.last_gtid()
         made.flow.migration.stop()
-        made.flow.state(f"UPDATE position SET pos = {before['pos']}, gtid_set = '{before['gtid_set']}'")
+        here = f"pos = {before['pos']}, gtid_set = '{before['gtid_set']}', beyond_ends = NULL"
+        made.flow.state(f"UPDATE position SET {here}")  # as if it had been killed
         made.primary.kill()
         promote(made.replica)
         made.address.switch(made.replica)

@@ -61,7 +61,7 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
             producer.produce(settings.topic, number, value)
     assert producer.flush(60)
     stored = Position("s", "a:1", 1, "", 1, 2, "b.000003", 2000)
-    found = unacknowledged.beyond(settings, of_topic(settings, 3), stored)
+    found = unacknowledged.beyond(settings, of_topic(settings, 3), stored, {})
     assert found.gtids == {"third", *(f"0-1-{number}" for number in range(1200))}
     assert found.newest == 1
 
@@ -69,5 +69,5 @@ def test_transactions_at_or_after_the_position_are_found_in_every_partition(kafk
 def test_an_empty_topic_has_nothing(kafka: KafkaBroker) -> None:
     settings = make_settings(kafka={"bootstrap": kafka.bootstrap, "topic": unique("published"), "partitions": 1})
     admin.create_topic(settings.kafka, settings.topic, 1)
-    found = unacknowledged.beyond(settings, of_topic(settings, 1), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4))
+    found = unacknowledged.beyond(settings, of_topic(settings, 1), Position("s", "a:1", 1, "", 1, 1, "b.000001", 4), {})
     assert (found.gtids, found.newest) == (set(), 0)

@@ -23,13 +23,12 @@ from migrate.publish.log import gtid
 from migrate.publish.publisher import Publisher
 from migrate.publish.state_writes import StateWrites
 from migrate.publish.unacknowledged import Unacknowledged
-from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state import unacknowledged
 from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
-from migrate.state.unacknowledged import Noted
+from migrate.state.unacknowledged import Ends, Noted
 from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
@@ -62,11 +61,13 @@ class Runs(Publishing):
         with self.state.connect() as connection:
             return unacknowledged.load(connection, self.name, "main")
 
-    def killed_at(self, place: Position) -> None:
-        """The run that sent the end of the topic had stored no later position."""
+    def killed_at(self, place: Position, ends: Ends | None = None) -> None:
+        """The run that sent the end of the topic had stored no later position. ends: where the topic ended when it
+        began, if that is not what was noted last."""
         with self.state.begin() as connection:
             positions.save(connection, self.name, place)
-            unacknowledged.put(connection, self.name, "main", replace(self.noted, is_all=False))
+            if ends is not None:
+                unacknowledged.put(connection, self.name, "main", replace(self.noted, ends=ends))
 
     @contextmanager
     def lease(self) -> Iterator[tuple[Leases, HeldLease, threading.Event]]:
@@ -89,13 +90,13 @@ class Runs(Publishing):
         producer.produce(self.settings.topic, json.dumps(self.messages()[key - 1]), partition=0)
         assert producer.flush(60) == 0
 
-    def asked(self, stored: Position, settings: Settings | None = None) -> set[int]:
+    def asked(self, stored: Position) -> set[int]:
         """Which rows' transactions a server must have that takes the source's place, beyond a position."""
         with self.lease() as (leases, held, stop):
             writes = StateWrites(self.name, "main", self.state, leases, held, stop)
             with self.state.connect() as connection:
                 migration = migrations.get(connection, self.name)
-            found = Unacknowledged(settings or self.settings, "main", migration, self.state, writes).beyond(stored)
+            found = Unacknowledged(self.settings, "main", migration, self.state, writes).beyond(stored)
         asked = gtid.parse(gtid.compact(found.gtids), self.source.flavour)
         return {key for key in _ROWS if asked.contains(self.gtids[key])}
 
@@ -109,7 +110,7 @@ def main(box: Sandbox, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_what_a_run_before_the_last_one_sent_is_asked_for(main: Runs) -> None:
-    main.killed_at(main.places[2])
+    main.killed_at(main.places[2], {})
     main.begin()
     main.send_again(3)
     main.killed_at(main.places[3])
@@ -121,12 +122,12 @@ def test_what_a_run_before_the_last_one_sent_is_asked_for(main: Runs) -> None:
     assert {5, 6} <= main.asked(main.places[4]), "and by any further run"
     main.killed_at(main.places[6])
     main.begin()
-    assert main.noted == Noted(), "until the position is behind it"
+    assert main.noted.gtids == "", "until the position is behind it"
 
 
 def test_a_rewind_hides_nothing_that_was_published(main: Runs) -> None:
     to = main.places[1]
-    main.killed_at(main.places[5])
+    main.killed_at(main.places[5], {})
     after = rewind(main.settings, main.state, "main", f"{to.file}:{to.pos}", lambda _before, _after: True)
     assert after.incarnation == to.incarnation + 1
     assert set(_ROWS) - {1} <= main.asked(after)
@@ -135,10 +136,8 @@ def test_a_rewind_hides_nothing_that_was_published(main: Runs) -> None:
     assert set(_ROWS) - {1} <= main.asked(after), "also where the run that was to publish it again was killed"
 
 
-def test_a_run_that_ended_well_leaves_nothing_to_be_looked_for(main: Runs) -> None:
-    assert main.noted == Noted(is_all=True)
-    away = main.settings
-    away = away.model_copy(update={"kafka": away.kafka.model_copy(update={"bootstrap": "127.0.0.1:1"})})
-    assert main.asked(main.stored, away) == set()
-    main.begin()
-    assert main.noted == Noted(is_all=False), "a run sends before it stores"
+def test_a_run_that_ended_well_leaves_nothing_to_be_read(main: Runs) -> None:
+    assert main.noted == Noted(ends={(main.settings.topic, 0): 6})
+    assert main.asked(main.places[2]) == set(), "the position is known to be behind it"
+    main.send_again(6)
+    assert 6 in main.asked(main.places[2]), "what came since then is read"
