@@ -139,7 +139,22 @@ def _upgrade(state: sa.Engine) -> list[int]:
             " applied DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE=InnoDB"
         )
         known = {row[0] for row in connection.exec_driver_sql("SELECT version FROM schema_version")}
-    return [_apply(state, version, parts) for version, parts in sql_steps("state") if version not in known]
+        is_empty = len(connection.exec_driver_sql("SHOW TABLES").all()) == 1
+    steps = sql_steps("state")
+    if is_empty and not known:
+        return _make_whole(state, [version for version, _ in steps])
+    return [_apply(state, version, parts) for version, parts in steps if version not in known]
+
+
+def _make_whole(state: sa.Engine, versions: list[int]) -> list[int]:
+    """All tables at once, as the steps would make them. Where it is ended in between, the steps go on."""
+    whole = _sql_root().joinpath("state").joinpath("whole.sql").read_text(encoding="utf-8")
+    with state.begin() as connection:
+        for part in statements(whole):
+            connection.exec_driver_sql(part.replace("%", "%%"))
+        marks = ", ".join("(%s)" for _ in versions)
+        connection.exec_driver_sql(f"INSERT INTO schema_version (version) VALUES {marks}", tuple(versions))
+    return versions
 
 
 def _apply(state: sa.Engine, version: int, parts: Iterable[str]) -> int:

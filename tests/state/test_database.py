@@ -96,7 +96,7 @@ def test_the_steps_are_numbered_from_one_each_number_once(folder: str) -> None:
     numbers = [version for version, _ in steps]
     assert numbers == sorted({*numbers})  # with gaps: a number is given to a change before it is there
     assert numbers[0] == 1
-    assert len(steps) == len(list((Path(__file__).parents[2] / "sql" / folder).glob("*.sql")))
+    assert len(steps) == len(list((Path(__file__).parents[2] / "sql" / folder).glob("[0-9]*.sql")))
     assert all(parts for _, parts in steps)
 
 
