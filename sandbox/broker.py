@@ -5,6 +5,7 @@ import os
 import shlex
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -27,12 +28,61 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Of a broker that is reached by TLS and a password (SASL_SSL, SCRAM-SHA-512), and asks an authorizer what each of
+    them may do: nothing, until it is granted.
+
+    certificate: PEM file with the broker's key and certificate. ca: of the authority that signed it. passwords: by
+    account. admin: the account that may do everything.
+    """
+
+    certificate: Path
+    ca: Path
+    passwords: Mapping[str, str]
+    admin: str = "admin"
+
+    def options(self, account: str) -> dict[str, str]:
+        """Of a client, as librdkafka takes them."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": account,
+            "sasl.password": self.passwords[account],
+            "ssl.ca.location": str(self.ca),
+        }
+
+    def properties(self) -> dict[str, str | int]:
+        """Of the broker."""
+        login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+        jaas = f'{login} username="{self.admin}" password="{self.passwords[self.admin]}";'
+        return {
+            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "SASL_SSL",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": jaas,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.certificate),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{self.admin};User:ANONYMOUS",  # the broker, at its controller's listener
+        }
+
+    def made_with(self) -> list[str]:
+        """Arguments with which the directory is formatted."""
+        made = [f"SCRAM-SHA-512=[name={name},password={password}]" for name, password in self.passwords.items()]
+        return [argument for one in made for argument in ("--add-scram", one)]
+
+
 class KafkaBroker(Server):
     """One broker under the directory `root`; start, stop, kill and start again on the same data and ports.
 
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
     SANDBOX_KAFKA_JVM in the environment: further options of its JVM.
-    `properties`: broker properties on top of sandbox.settings. `timeout`: seconds a start may take.
+    `properties`: broker properties on top of sandbox.settings. `accounts`: without them everybody may do everything,
+    in plain. `timeout`: seconds a start may take.
     """
 
     def __init__(
@@ -42,13 +92,16 @@ class KafkaBroker(Server):
         name: str | None = None,
         port: int | None = None,
         properties: Mapping[str, str | int] | None = None,
+        accounts: Accounts | None = None,
         timeout: float = 120.0,
     ) -> None:
         self.root = root.resolve()
         self.name = name or self.root.name
         self.timeout = timeout
         self.host = HOST
-        self.properties: dict[str, str | int] = {**KAFKA_PROPERTIES, **(properties or {})}
+        self.accounts = accounts
+        secured = accounts.properties() if accounts is not None else {}
+        self.properties: dict[str, str | int] = {**KAFKA_PROPERTIES, **secured, **(properties or {})}
         self._memory = self.root / "server.json"
         known = state.load(self._memory)
         self.port: int = port or known.get("port") or 0
@@ -75,15 +128,18 @@ class KafkaBroker(Server):
         require_free(self._controller_port, self._child.name)
         config = self._write_config()
         if not self._formatted:
+            made_with = self.accounts.made_with() if self.accounts is not None else []
+            arguments = ("format", "-t", self.cluster_id, "-c", str(config), "-g", *made_with)
             self._child.run_to_end(
-                self._java("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(config), "-g"),
+                self._java("kafka.tools.StorageTool", *arguments),
                 self.timeout,
                 f"formatting the directory of {self._child.name}",
             )
             self._formatted = True
         self._remember()
         self._child.start(self._java("kafka.Kafka", str(config)), unsynced.environment())
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        options = self.accounts.options(self.accounts.admin) if self.accounts is not None else {}
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, **options})
         self._child.wait_until_ready(lambda: self._problem(admin), self.timeout)
 
     def _remember(self) -> None:
@@ -114,9 +170,10 @@ class KafkaBroker(Server):
     def _write_config(self) -> Path:
         (self.root / "log4j2.properties").write_text(_LOG4J)
         controller = f"{self.host}:{self._controller_port}"
+        protocol = "PLAINTEXT" if self.accounts is None else "SASL_SSL"
         properties: dict[str, str | int] = {
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"{protocol}://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"{protocol}://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"{self.properties['node.id']}@{controller}",
             "log.dirs": str(self.root / "data"),

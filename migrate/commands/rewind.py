@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC
 
 import sqlalchemy as sa
 import structlog
 
-from migrate.kafka.reader import NoSuchTopic
 from migrate.model import process_names
 from migrate.model.coordinate import in_log
 from migrate.model.errors import ConfigError, PreflightError
@@ -20,16 +19,13 @@ from migrate.mysql.readable import BinlogPosition
 from migrate.publish.configured_start import StartFinder
 from migrate.publish.log.gtid import compact, parse
 from migrate.publish.schema.following import begin_incarnation
-from migrate.publish.unacknowledged import UnacknowledgedTransactions, beyond
 from migrate.settings import Settings
 from migrate.state import acknowledged, compared, leading, outstanding, unacknowledged
-from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state import rewind as rewinds
 from migrate.state.compared import Because
 from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
-from migrate.state.rewind import Rewind
 from migrate.state.unacknowledged import Noted
 
 log = structlog.get_logger("migrate.publish")
@@ -54,7 +50,7 @@ def rewind(
         with state.begin() as connection:
             leading.refuse_rewind(connection, settings.name)
             before = positions.load(connection, settings.name, source)
-            reached = before and _published_up_to(before, rewinds.every(connection, settings.name, source))
+            reached = before and rewinds.published_up_to(before, rewinds.every(connection, settings.name, source))
         if before is None or reached is None:
             raise PreflightError(
                 f"the publisher of source '{source}' never ran",
@@ -75,12 +71,12 @@ def rewind(
         )
         if not confirm(before, after):
             raise PreflightError("not rewound", hint="answer yes, or use --yes")
-        sent = _sent(settings, state, before)
         with state.begin() as connection:
             leases.still_ours(connection, held)
             leading.refuse_rewind(connection, settings.name)
             positions.save(connection, settings.name, after)
-            unacknowledged.put(connection, settings.name, source, sent)
+            noted = unacknowledged.load(connection, settings.name, source)
+            unacknowledged.put(connection, settings.name, source, _sent(noted, before))
             rewinds.note(connection, settings.name, before, after, asked)
             acknowledged.forget(connection, settings.name, source)
             # Rows may come back that no message takes away again.
@@ -112,28 +108,11 @@ def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator
         yield leases, held
 
 
-def _published_up_to(now: Position, gone_back: Sequence[Rewind]) -> Position:
-    """How far was published before the last rewinds, if nothing has been since: they may be taken back."""
-    for one in reversed(gone_back):
-        if (one.incarnation, one.to_file, one.to_pos) != (now.incarnation, now.file, now.pos):
-            break
-        now = replace(
-            now, incarnation=one.incarnation - 1, file=one.from_file, pos=one.from_pos, gtid_set=one.from_gtid_set
-        )
-    return now
-
-
-def _sent(settings: Settings, state: sa.Engine, before: Position) -> Noted:
-    """What the topics have beyond an earlier position: what was acknowledged, too. Raises ServerError."""
-    with state.connect() as connection:
-        noted = unacknowledged.load(connection, settings.name, before.source)
-        migration = migrations.get(connection, settings.name)
-    found = UnacknowledgedTransactions()
-    with suppress(NoSuchTopic):
-        found = beyond(settings, migration, before, noted.ends)
+def _sent(noted: Noted, before: Position) -> Noted:
+    """What was published beyond an earlier position: all up to now. What the topics have beyond that is looked for by the
+    next start."""
     last = 0 if before.event_time is None else int(before.event_time.replace(tzinfo=UTC).timestamp())
-    gtids = compact({*found.gtids, noted.gtids, before.gtid_set})
-    return Noted(gtids, max(found.newest, noted.newest, last), found.ends)
+    return replace(noted, gtids=compact({noted.gtids, before.gtid_set}), newest=max(noted.newest, last))
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

@@ -38,12 +38,42 @@ def client_options(settings: Kafka) -> dict[str, Any]:
     return {**known, **settings.security_options}
 
 
+_NO_ANSWER = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
+_WHO = "check sasl.mechanism, sasl.username and sasl.password under kafka.security"
+_RIGHTS = "give the account the right: docs/grants.md lists what each process needs of Kafka"
+_HINTS = {
+    KafkaError._AUTHENTICATION: _WHO,
+    KafkaError.SASL_AUTHENTICATION_FAILED: _WHO,
+    KafkaError._SSL: "check ssl.ca.location under kafka.security, and that the broker's certificate names its host",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: _RIGHTS,
+}
+_ONCE_MORE = 5.0
+
+
 def explain(error: BaseException, settings: Kafka) -> ServerError:
-    """One line about a refused or unreachable broker."""
-    return ServerError(
-        f"Kafka at {settings.bootstrap}: {error_text(error)}",
-        hint="check that the broker is up, and that kafka.bootstrap is right",
-    )
+    """One line about a refused or unreachable broker. Where it does not answer a client with an account or a
+    certificate, it is asked once more, for at most 5 s: what refuses them is told to a callback alone."""
+    told, code = error_text(error), error_code(error)
+    if code in _NO_ANSWER and settings.security and (refused := _refused(settings)) is not None:
+        told, code = refused.str(), refused.code()
+    hint = _HINTS.get(code or 0, "check that the broker is up, and that kafka.bootstrap is right")
+    return ServerError(f"Kafka at {settings.bootstrap}: {told}", hint=hint)
+
+
+def _refused(settings: Kafka) -> KafkaError | None:
+    """Why the broker does not let this client in; None where it does not say."""
+    heard: list[KafkaError] = []
+    options: dict[str, Any] = {**client_options(settings), "error_cb": heard.append}
+    client = AdminClient(options)
+    ends = time.monotonic() + _ONCE_MORE
+    while time.monotonic() < ends:
+        client.poll(_POLL)
+        for one in heard:
+            if one.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+                return one
+    return None
 
 
 def error_text(error: BaseException | KafkaError) -> str:

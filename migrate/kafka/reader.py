@@ -150,7 +150,7 @@ class PartitionReader:
                     raise stop
                 gone(str(message.topic()), int(message.partition() or 0), stop)
             elif error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._FATAL) or error.fatal():
-                raise ServerError(f"Kafka at {self._settings.bootstrap}: {error.str()}")
+                raise explain(KafkaException(error), self._settings)
         self._assigned.update({place: end for place, end in ends.items() if place in self._assigned})
         if told := self._silence.silent(
             {place: end for place, end in self._assigned.items() if place not in self._paused}

@@ -97,6 +97,7 @@ BEYOND_INIT = (
     schema.TRIAL_AT_STATE,
     # Kafka
     topics.KAFKA,
+    topics.RIGHTS,
     topics.TOPIC_SETTINGS,
     server.DURABLE_TOPICS,
     topics.STALE_TOPICS,

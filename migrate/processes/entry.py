@@ -20,7 +20,7 @@ from migrate.consume.consumer import Consumer
 from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import Markers
 from migrate.delay.requeue import Requeue
-from migrate.kafka import admin
+from migrate.kafka import admin, rights
 from migrate.merge.merger import Merger
 from migrate.merge.standby_guard import StandbyGuard
 from migrate.model import process_names
@@ -87,6 +87,7 @@ def publish(settings: Settings, source: str) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
+        rights.require(settings, rights.Process.PUBLISH)
         _check_topics(runtime)
         held = runtime.wait_for(process_names.publisher(source), plan)
         if held is not None:
@@ -104,6 +105,7 @@ def consume(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
+        rights.require(settings, rights.Process.CONSUME)
         known, gone = _check_topics(runtime, admin.NEW)
         gone |= _gone_delays(runtime, known)
 
@@ -144,6 +146,7 @@ def commit(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
+        rights.require(settings, rights.Process.COMMIT)
         _check_topics(runtime, admin.NEW)
         scheduler = Cleanup(settings, runtime.plan, runtime.state, runtime.leases, runtime.stop).schedule()
         try:
@@ -161,6 +164,7 @@ def requeue(settings: Settings) -> None:
 
     def body(runtime: Runtime) -> None:
         plan = runtime.plan()
+        rights.require(settings, rights.Process.REQUEUE)
         _check_topics(runtime, admin.NEW)
         if runtime.wait_for(process_names.REQUEUE, plan) is not None:
             known, gone = _check_topics(runtime, admin.NEW)  # it may have got more partitions while we stood by

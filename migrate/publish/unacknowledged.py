@@ -19,6 +19,7 @@ from migrate.model.message_reader import decode
 from migrate.publish.log import gtid
 from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings
+from migrate.state import rewind as rewinds
 from migrate.state import unacknowledged
 from migrate.state.migration import Migration
 from migrate.state.position import Position
@@ -94,13 +95,15 @@ class Unacknowledged:
         self._writes = writes
         with state.connect() as connection:
             self._noted = unacknowledged.load(connection, settings.name, source)
+            self._gone_back = rewinds.every(connection, settings.name, source)
         self._found: UnacknowledgedTransactions | None = None
 
     def beyond(self, stored: Position) -> UnacknowledgedTransactions:
         """Raises ServerError."""
         if self._found is None:
             noted = self._noted
-            found = beyond(self._settings, self._migration, stored, noted.ends)
+            before = rewinds.published_up_to(stored, self._gone_back)  # a rewind only notes that it was
+            found = beyond(self._settings, self._migration, before, noted.ends)
             found.gtids |= {noted.gtids} - {""}
             found.newest = max(found.newest, noted.newest)
             self._found = found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -61,3 +62,14 @@ def every(connection: sa.Connection, migration: str, source: str) -> list[Rewind
         .order_by(table.c.incarnation)
     )
     return [Rewind(*row) for row in rows]
+
+
+def published_up_to(now: Position, gone_back: Sequence[Rewind]) -> Position:
+    """How far was published before the last rewinds, if nothing has been since: they may be taken back."""
+    for one in reversed(gone_back):
+        if (one.incarnation, one.to_file, one.to_pos) != (now.incarnation, now.file, now.pos):
+            break
+        now = replace(
+            now, incarnation=one.incarnation - 1, file=one.from_file, pos=one.from_pos, gtid_set=one.from_gtid_set
+        )
+    return now

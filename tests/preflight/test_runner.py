@@ -121,7 +121,7 @@ def test_topics_are_looked_at_only_where_kafka_answers() -> None:
     known = KnownFacts(settings())
     assert named(known, At.KAFKA, "", CHECKS) == ["kafka"]
     known.kafka_answers = True
-    assert named(known, At.KAFKA, "", CHECKS) == ["kafka", "topic", "durability", "topic"]
+    assert named(known, At.KAFKA, "", CHECKS) == ["kafka", "kafka", "topic", "durability", "topic"]
 
 
 def test_checks_of_the_same_subjects_all_look_at_one_before_the_next() -> None:

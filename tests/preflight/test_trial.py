@@ -14,6 +14,7 @@ from migrate.mysql.catalog import base_tables
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.schema.scratch import name_of
 from migrate.publish.schema.statement import Statement, concerned
+from migrate.state.database import OPTIONS
 from sandbox.database import DatabaseServer
 from tests.helpers import address, log_end, session
 from tests.preflight.support import Case
@@ -239,6 +240,8 @@ def test_a_pattern_takes_no_table_of_a_trial(case: Case) -> None:
 def test_an_init_that_was_refused_among_the_states_steps_goes_on_with_the_grant(case: Case) -> None:
     server, user, state = case.box.targets[0], case.database, f"{case.database}_state"
     server.execute(
+        f"CREATE DATABASE {state} {OPTIONS}",
+        f"CREATE TABLE {state}.of_somebody (id INT PRIMARY KEY)",  # an empty database gets all tables at once
         f"CREATE USER '{user}'@'%' IDENTIFIED BY 'a-password-of-a-test'",
         f"GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON `{state}`.* TO '{user}'@'%'",
         f"GRANT ALL ON `{state}_shadow`.* TO '{user}'@'%'",

@@ -8,7 +8,7 @@ from migrate.model.errors import MigrateError
 from migrate.preflight.check import CONNECTED, At, Group, Visit, declare
 from migrate.preflight.result import Result
 from migrate.preflight.server import state
-from migrate.preflight.topics import kafka, stale_topics, topic_settings
+from migrate.preflight.topics import account_rights, kafka, stale_topics, topic_settings
 from migrate.settings import Settings
 from migrate.state.migration import Migration
 
@@ -47,5 +47,13 @@ TOPIC_SETTINGS = declare(
     lambda visit: topic_settings.check(visit.known.settings),
     CONNECTED,
     subject="topics",
+)
+RIGHTS = declare(
+    "kafka",
+    Group.TOPICS,
+    At.KAFKA,
+    lambda visit: account_rights.check(visit.known.settings),
+    CONNECTED,
+    subject="rights",
 )
 STALE_TOPICS = declare("topic", Group.TOPICS, At.KAFKA, _stale_topics, CONNECTED, subject="topics")
