@@ -109,8 +109,8 @@ def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator
 
 
 def _sent(noted: Noted, before: Position) -> Noted:
-    """What was published beyond an earlier position: all up to now. The next start looks for what the topics have beyond
-    that."""
+    """What was published beyond an earlier position: all up to now. What the topics have beyond that is looked for by
+    the next start."""
     last = 0 if before.event_time is None else int(before.event_time.replace(tzinfo=UTC).timestamp())
     return replace(noted, gtids=compact({noted.gtids, before.gtid_set}), newest=max(noted.newest, last))
 
