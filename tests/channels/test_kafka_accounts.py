@@ -1,11 +1,14 @@
 """A broker behind TLS and passwords, whose authorizer lets each account do what it was given: who is refused, and why.
 
-One broker for all of it (8 s), and some 30 rights that are taken away one at a time (10 s).
+One broker for all of it (8 s), some 30 rights that are taken away one at a time (10 s), and a migration whose processes
+have accounts of their own (20 s, long).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +26,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented 
 from confluent_kafka.cimpl import NewTopic
 
 from migrate.kafka import admin, rights
+from migrate.kafka.reader import PartitionReader
 from migrate.kafka.rights import Kind, Process, Right
 from migrate.model.errors import ServerError
 from migrate.preflight.result import Verdict
 from migrate.preflight.topics import account_rights
-from migrate.settings import Kafka, Settings
+from migrate.settings import Kafka, Settings, load_with_text
 from sandbox.broker import Accounts, KafkaBroker
+from sandbox.stack import Sandbox
 from tests.channels.certificates import Authority
+from tests.failover.support import Flow
 from tests.helpers import make_settings, unique
 from tests.waiting import until
 
@@ -63,6 +69,10 @@ class Guarded:
     def with_account(self, settings: Settings, account: str) -> Settings:
         kafka = settings.kafka.model_copy(update={"security": self.accounts.options(account)})
         return settings.model_copy(update={"kafka": kafka})
+
+    def as_account(self, account: str) -> dict[str, str]:
+        """The environment of a process."""
+        return {"WHO": account, "PASSWORD": self.accounts.passwords[account]}
 
     def give(self, account: str, *given: Right) -> None:
         for made in self.admin.create_acls([binding(account, right) for right in given]).values():
@@ -174,3 +184,55 @@ def test_where_nobody_is_refused_anything_all_is_given(kafka: KafkaBroker) -> No
     admin.create_topic(settings.kafka, settings.topic, 1)
     assert [rights.lacking(settings.kafka, rights.of(settings, process)) for process in Process] == [[]] * len(Process)
     assert account_rights.check(settings) == []
+
+
+def flow_with_accounts(box: Sandbox, guarded: Guarded, directory: Path) -> Flow:
+    """Of commands with the account that may do everything, and of processes with accounts of their own."""
+    options = {**guarded.accounts.options("admin"), "sasl.username": "${WHO}", "sasl.password": "${PASSWORD}"}
+    security = f", security: {json.dumps(options)}"
+    flow = Flow(box, guarded.broker, directory, unique("accounts"), box.source, kafka_more=security)
+    flow.migration.environment.update(guarded.as_account("admin"))
+    return flow
+
+
+@pytest.mark.long
+def test_each_process_works_with_an_account_that_has_what_it_needs_and_says_what_is_taken_away(
+    box: Sandbox, guarded: Guarded, tmp_path: Path
+) -> None:
+    """A delete that finds nothing goes through the delay topics and back."""
+    with closing(flow_with_accounts(box, guarded, tmp_path)) as flow:
+        settings = load_with_text(flow.migration.config, flow.migration.environment)[0]
+        box.source.execute("INSERT INTO orders VALUES (1, 1, 1, 'never copied')", database=flow.database)
+        flow.migration.do("init")
+        for process in Process:
+            guarded.give(process, *rights.of(settings, process))
+            flow.child(process, process, environment=guarded.as_account(process))
+        until(flow.position, "the first position")
+        flow.close_copy()  # or deletes that find nothing would come back for ever
+        box.source.execute(
+            "DELETE FROM orders",
+            *(f"INSERT INTO orders VALUES ({id_}, {id_}, {id_}, 'a')" for id_ in range(2, 9)),
+            "UPDATE orders SET value = value + 1",
+            "DELETE FROM orders WHERE id = 8",
+            database=flow.database,
+        )
+        flow.drain()
+        assert flow.differences(box.source) == []
+        ends = guarded.with_account(settings, "admin")
+        with closing(PartitionReader(ends.kafka, settings.group)) as reader:
+            until(
+                lambda: all(
+                    reader.bounds(settings.topic, part)[1] == (reader.committed(settings.topic, part) or 0)
+                    for part in range(settings.kafka.partitions)
+                ),
+                "every offset to be committed",
+            )
+
+        write = Right(Kind.TOPIC, settings.topic, "Write")
+        guarded.take(Process.PUBLISH, write)
+        (publisher,) = flow.children("publish")
+        box.source.execute("INSERT INTO orders VALUES (9, 9, 9, 'a')", database=flow.database)
+        until(lambda: "Topic authorization failed" in publisher.log.read_text("utf-8"), "the publisher to say so")
+        guarded.give(Process.PUBLISH, write)
+        flow.drain()
+        assert flow.differences(box.source) == []
