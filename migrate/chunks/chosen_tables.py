@@ -6,23 +6,19 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import ConfigError
 from migrate.settings import Settings
-from migrate.state import schema_history
-from migrate.target.routing import Plan, PlannedTable
+from migrate.target.routing import PlannedTable
+from migrate.target.stored_plan import stored_plan
 
 
 def chosen_tables(settings: Settings, state: sa.Engine, names: Sequence[str] | None) -> list[PlannedTable]:
     """The tables of the config as `migrate init` stored them, or of them those named "database.table".
 
-    Raises: PreflightError before init; ConfigError for a name that is not in the config.
+    Raises: PreflightError before init; ConfigError for a name that is not in the config, and where the config lacks a
+    table of the migration, or has another rule for one: what is not looked at is not equal.
     """
-    with state.connect() as connection:
-        known = schema_history.latest(connection, settings.name)
-        first = schema_history.first(connection, settings.name)
-    if not known:
-        raise PreflightError(f"migration '{settings.name}' is not there yet", hint="run `migrate init` first")
-    planned = list(Plan(settings, known, first).tables.values())
+    planned = list(stored_plan(settings, state).tables.values())
     for name in names or ():
         if not any(item.table.full_name == name for item in planned):
             hint = "tables in the config: " + ", ".join(item.table.full_name for item in planned)

@@ -292,14 +292,19 @@ class Runner:
         return RunReport(report.run, report.rows, paused=paused)
 
     def _came_back(self, work: _Work, rows: Sequence[ShardRow]) -> bool:
-        """Whether a table is as before again, as where a server came back with less: it has to be altered once more."""
-        left, back = Seen.OLD if work.goal is Goal.NEW else Seen.NEW, list[ShardRow]()
+        """Whether a table is as before again, as where a server came back with less: it has to be altered once more. Or
+        neither: somebody else altered it since."""
+        left, back = Seen.OLD if work.goal is Goal.NEW else Seen.NEW, False
         for (side, server), some in groupby(rows, key=lambda row: (row.side, row.server)):
             with self.servers.session(Side(side), server) as session:
-                back += [row for row in some if look(session, work.logical, row)[0] is left]
-        for row in back:
-            work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
-        return bool(back)
+                for row in some:
+                    seen, detail = look(session, work.logical, row)
+                    if seen is left:
+                        work.notes.end(row, Stage.FAILED, "it is as before again; did its server come back with less?")
+                    elif seen is Seen.OTHER:
+                        work.notes.end(row, Stage.ALTERED, detail)
+                    back = back or seen in (left, Seen.OTHER)
+        return back
 
 
 def _behind_drain(run: DdlRun, todo: Sequence[ShardRow]) -> list[ShardRow]:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # documented there
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from migrate.kafka import client_close
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Kafka
 
@@ -66,7 +67,11 @@ def _refused(settings: Kafka) -> KafkaError | None:
     """Why the broker does not let this client in; None where it does not say."""
     heard: list[KafkaError] = []
     options: dict[str, Any] = {**client_options(settings), "error_cb": heard.append}
-    client = AdminClient(options)
+    try:
+        client = AdminClient(options)
+    except KafkaException:  # a certificate is being replaced
+        return None
+    client_close.drop(client)
     ends = time.monotonic() + _ONCE_MORE
     while time.monotonic() < ends:
         client.poll(_POLL)

@@ -26,6 +26,9 @@ _SETTLES = frozenset(
 )
 """The first question about any group of a broker makes the topic that keeps offsets."""
 
+_NOT_SAID = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE})
+"""By brokers that tell nothing of a group that nobody used, or of rights."""
+
 
 class Process(StrEnum):
     """Who works at the broker; a process may have an account of its own."""
@@ -127,6 +130,8 @@ def _group(settings: Kafka, admin: AdminClient, name: str) -> frozenset[str] | N
         except KafkaException as error:
             if error_code(error) == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return frozenset()
+            if error_code(error) in _NOT_SAID:
+                return None
             if error_code(error) not in _SETTLES or time.monotonic() >= ends:
                 raise explain(error, settings) from error
         time.sleep(_PAUSE)

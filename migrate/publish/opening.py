@@ -156,8 +156,6 @@ class SourceOpening:
             wait_until_executed_is_readable(connection, self._stop)  # a copy reads there from then on
             noted = partial(self._note_failover, position=position, reached=reached, note=note, side=side)
             self._keeper.save(position, noted, state_first=True)
-            if reached.by_time is not None:
-                self._unacknowledged.forget()
 
     def _goes_on(
         self, connection: Connection, reached: ReachedSource, position: Position
@@ -182,8 +180,12 @@ class SourceOpening:
         end = start_position.first_position(connection, self._settings, source, [*self._tables], self._stop)
         after = replaced_log.position_at_end(connection, [*self._tables.values()], before, end, why)
         note = partial(replaced_log.note, migration=self._settings.name, before=before, after=after, why=why)
-        self._keeper.save(after, note, state_first=True)
-        self._unacknowledged.forget()
+
+        def begin(state: sa.Connection) -> None:
+            note(state)
+            self._unacknowledged.forget(state)
+
+        self._keeper.save(after, begin, state_first=True)
         return after
 
     def _follows(self) -> bool:
@@ -217,4 +219,5 @@ class SourceOpening:
         if back := reached.by_time is not None:
             since, apart = reached.by_time.since, self._settings.failover.back_seconds
             leading.refuse_replay(connection, name, note.source, since, apart)
+            self._unacknowledged.forget(connection)
         begin_incarnation(connection, name, position, reached.by_time, back=back, role=side.lacks(connection))

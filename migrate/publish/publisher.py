@@ -13,7 +13,7 @@ import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
 from migrate.metrics.publisher import PublisherMetrics
-from migrate.model.errors import MigrateError, ServerError
+from migrate.model.errors import MigrateError, OwnershipLost, ServerError
 from migrate.model.table import Table
 from migrate.publish import start_position
 from migrate.publish.acknowledged import Acknowledged
@@ -68,7 +68,7 @@ class Publisher:
         self._keeper = PositionKeeper(settings, source, state, leases, held, stop, self._acknowledged)
         tables = {name: one.table for name, one in planned.items()}
         self._added = AddedTables(settings.name, source, tables, state, self._keeper.writes, stop)
-        self._unacknowledged = Unacknowledged(settings, source, self._migration, state, self._keeper.writes)
+        self._unacknowledged = Unacknowledged(settings, source, self._migration, state, self._keeper.writes, stop)
         named = settings.source(source)
         self._opened = SourceOpening(
             settings, named, planned, state, self._keeper, self._unacknowledged, self._added, stop
@@ -136,11 +136,15 @@ class Publisher:
         broker is away."""
         if not self._went_back:
             return
+        self._keeper.flush(self._batches)  # or a kill would go on from an earlier position, and not look for these
+        if not self._keeper.has_saved(self._position):
+            raise DeliveryFailed("the position that the publisher went back to cannot be stored")
         try:
-            self._unacknowledged.beyond(self._position)
+            self._unacknowledged.note(self._position)
+        except OwnershipLost:
+            raise
         except ServerError as error:
             raise DeliveryFailed(error.message, hint=error.hint) from error
-        self._unacknowledged.note(self._position)
         self._went_back = False
 
     def _new_producer(self) -> OrderedProducer:
@@ -244,12 +248,19 @@ class Publisher:
             self._keeper.flush(self._batches)
             self._count()
             if self._outbox.is_settled and self._keeper.has_saved(self._batches.acknowledged):
-                self._unacknowledged.note_end()
+                self._note_end()
         except AcknowledgedLost as error:
             self._acknowledged.note()
             log.error("the broker lost acknowledged messages", error=error.message)
         except MigrateError as error:  # what brought us here matters more
             log.warning("not everything was delivered; it is sent again after the start", error=str(error))
+
+    def _note_end(self) -> None:
+        """What it saves the next start is no reason to fail."""
+        try:
+            self._unacknowledged.note_end()
+        except ServerError as error:
+            log.info("the ends of the topics are not known; the next start reads them back", error=error.message)
 
     def _count(self) -> None:
         at = self._batches.acknowledged

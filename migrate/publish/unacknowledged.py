@@ -5,6 +5,8 @@ A server that takes the source's place must have all of it, as targets may have 
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -13,7 +15,7 @@ import sqlalchemy as sa
 
 from migrate.kafka.reader import PartitionReader
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import StopError
+from migrate.model.errors import ServerError, StopError
 from migrate.model.message import Message
 from migrate.model.message_reader import decode
 from migrate.publish.log import gtid
@@ -42,17 +44,33 @@ class UnacknowledgedTransactions:
         self.newest = max(self.newest, message.es // 1000)
 
 
-def beyond(settings: Settings, migration: Migration, stored: Position, read: Ends) -> UnacknowledgedTransactions:
+def beyond(
+    settings: Settings, migration: Migration, stored: Position, read: Ends, check: Callable[[], None] = lambda: None
+) -> UnacknowledgedTransactions:
     """Read each partition back from its end to the first message below the position, which is what the last run of the
-    publisher sent; and no further than it was read before. Raises ServerError."""
-    found = UnacknowledgedTransactions()
+    publisher sent; and no further than it was read before.
+
+    check: called while it reads; raises where it is not to go on. Raises: ServerError, what check raises.
+    """
+    try:
+        return _beyond(settings, migration, stored, read, check)
+    except StopError as error:  # retention takes messages while they are read, which have nothing that is not older
+        raise ServerError(f"messages went while they were looked at: {error.message}", hint="start again") from error
+
+
+def _beyond(
+    settings: Settings, migration: Migration, stored: Position, read: Ends, check: Callable[[], None]
+) -> UnacknowledgedTransactions:
+    found, ours = UnacknowledgedTransactions(), stored.source.encode()
     with closing(PartitionReader(settings.kafka, f"{settings.group}.published")) as reader:
         lows, found.ends = _bounds(reader, migration, read)
         ends, size = {part: high for part, high in found.ends.items() if lows[part] < high}, _FIRST_BLOCK
         while ends:
             spans = {part: (max(lows[part], end - size), end) for part, end in ends.items()}
             first: dict[tuple[str, int], Coordinate] = {}
-            for raw in reader.spans(spans):
+            for raw in reader.spans(spans, check):
+                if ours not in raw.value:
+                    continue
                 try:
                     message = decode(raw.value, raw.where, raw.offset)
                 except StopError:  # not one of a publisher
@@ -87,33 +105,42 @@ class Unacknowledged:
     and notes that in the state before it sends anything."""
 
     def __init__(
-        self, settings: Settings, source: str, migration: Migration, state: sa.Engine, writes: StateWrites
+        self,
+        settings: Settings,
+        source: str,
+        migration: Migration,
+        state: sa.Engine,
+        writes: StateWrites,
+        stop: threading.Event,
     ) -> None:
         self._settings = settings
         self._source = source
         self._migration = migration
         self._writes = writes
+        self._stop = stop
         with state.connect() as connection:
             self._noted = unacknowledged.load(connection, settings.name, source)
             self._gone_back = rewinds.every(connection, settings.name, source)
-        self._found: UnacknowledgedTransactions | None = None
 
     def beyond(self, stored: Position) -> UnacknowledgedTransactions:
         """Raises ServerError."""
-        if self._found is None:
-            noted = self._noted
-            before = rewinds.published_up_to(stored, self._gone_back)  # a rewind only notes that it was
-            found = beyond(self._settings, self._migration, before, noted.ends)
-            found.gtids |= {noted.gtids} - {""}
-            found.newest = max(found.newest, noted.newest)
-            self._found = found
-        return self._found
+        before = rewinds.published_up_to(stored, self._gone_back)  # a rewind only notes that it was
+        found = beyond(self._settings, self._migration, before, self._noted.ends, self._go_on)
+        if gtids := gtid.missing(self._noted.gtids, stored.gtid_set):
+            found.gtids.add(gtids)
+        if gtids or not self._noted.gtids:
+            found.newest = max(found.newest, _later(self._noted.newest, stored))
+        return found
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise ServerError(f"source '{self._source}': stopped while it was looked for what had been sent")
 
     def note(self, stored: Position) -> None:
-        """Before anything is sent from this position on. Raises as `beyond` and as the state's writes."""
+        """Before anything is sent from this position on, which is stored. Raises as `beyond`, and as state writes."""
         found = self.beyond(stored)
-        self._put(_left(found, stored))
-        self._found = None
+        gtids = gtid.missing(gtid.compact(found.gtids), stored.gtid_set)
+        self._put(Noted(gtids, found.newest if gtids else _later(found.newest, stored), found.ends))
 
     def note_end(self) -> None:
         """All that was sent is acknowledged, and the position is behind it: the next run need not read it. Raises as
@@ -122,9 +149,11 @@ class Unacknowledged:
             _, ends = _bounds(reader, self._migration, {})
         self._put(replace(self._noted, ends=ends))
 
-    def forget(self) -> None:
-        """In a log that is found by time, or begun at its end, these transactions are not asked for."""
-        self._put(replace(self._noted, gtids=""))
+    def forget(self, connection: sa.Connection) -> None:
+        """In a log that is found by time, or begun at its end, these transactions are not asked for. In the transaction
+        that stores the place there."""
+        self._noted = replace(self._noted, gtids="")
+        unacknowledged.put(connection, self._settings.name, self._source, self._noted)
 
     def _put(self, noted: Noted) -> None:
         if noted != self._noted:
@@ -132,11 +161,7 @@ class Unacknowledged:
             self._noted = noted
 
 
-def _left(found: UnacknowledgedTransactions, stored: Position) -> Noted:
-    """Without what the position has reached by now."""
-    gtids, reached = gtid.compact(found.gtids), stored.gtid_set
-    flavour = gtid.flavour_of(reached)
-    if flavour and gtids and gtid.parse(gtids, flavour).within(gtid.parse(reached, flavour)):
-        return Noted(ends=found.ends)
+def _later(newest: int, stored: Position) -> int:
+    """0 where the position has come as far."""
     last = 0 if stored.event_time is None else int(stored.event_time.replace(tzinfo=UTC).timestamp())
-    return Noted(gtids, found.newest if gtids or found.newest > last else 0, found.ends)
+    return newest if newest > last else 0

@@ -153,7 +153,7 @@ def _make_whole(state: sa.Engine, versions: list[int]) -> list[int]:
         for part in statements(whole):
             connection.exec_driver_sql(part.replace("%", "%%"))
         marks = ", ".join("(%s)" for _ in versions)
-        connection.exec_driver_sql(f"INSERT INTO schema_version (version) VALUES {marks}", tuple(versions))
+        connection.exec_driver_sql(f"INSERT IGNORE INTO schema_version (version) VALUES {marks}", tuple(versions))
     return versions
 
 

@@ -1,5 +1,5 @@
 -- The whole schema of the state at its last version, for a database that is empty; one that is there gets the numbered
--- steps that it lacks. tests/state/test_whole.py holds the two together, and writes what is to stand here.
+-- steps that it lacks. tests/state/test_whole.py holds the two together.
 
 CREATE TABLE IF NOT EXISTS acknowledged (
   migration VARCHAR(48) NOT NULL,

@@ -45,9 +45,9 @@ def test_a_table_that_the_server_refuses_stops_the_run_and_the_others_stay_old(m
     *_, (server, database_, table) = made.tables()
     server.execute(f"UPDATE {table} SET v = 'a'", database=database_)
     plan = made.plan("ALTER TABLE orders ADD UNIQUE KEY one_v (v)")
-    with pytest.raises(ServerError, match=r"3 of 4 tables are new.*uplicate entry"):
-        made.run(plan)
-    assert sorted(made.stages()) == ["failed", "new", "new", "new"]
+    with pytest.raises(ServerError, match=r"[23] of 4 tables are new.*uplicate entry"):
+        made.run(plan)  # which may be over before the other server's last one begins
+    assert sorted(made.stages()) in (["failed", "new", "new", "new"], ["failed", "new", "new", "waiting"])
     server.execute(f"UPDATE {table} SET v = id", database=database_)
     assert made.go().reached == 4
     assert made.go(Goal.OLD).reached == 4
@@ -73,6 +73,18 @@ def test_a_table_that_is_as_before_again_keeps_a_run_from_its_end(made: Shards) 
     server.execute("ALTER TABLE orders_1 DROP COLUMN note", database=database_)
     with pytest.raises(ServerError, match=r"3 of 4 tables are new; .*orders_1: it is as before again"):
         made.go()
+    assert made.go().reached == 4
+    assert made.columns() == NEW
+
+
+def test_a_table_that_somebody_altered_behind_its_statement_keeps_a_run_from_its_end(made: Shards) -> None:
+    """Lost: a shard with a definition of its own behind a run that said that all are new."""
+    made.run(made.plan(), first=2)
+    (server, database_), *_ = made.places
+    server.execute("ALTER TABLE orders_1 ADD COLUMN mine INT", database=database_)
+    with pytest.raises(StopError, match=r"orders_1 is neither as before.*has `mine` int"):
+        made.go()
+    server.execute("ALTER TABLE orders_1 DROP COLUMN mine", database=database_)
     assert made.go().reached == 4
     assert made.columns() == NEW
 

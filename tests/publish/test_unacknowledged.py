@@ -96,7 +96,7 @@ class Runs(Publishing):
             writes = StateWrites(self.name, "main", self.state, leases, held, stop)
             with self.state.connect() as connection:
                 migration = migrations.get(connection, self.name)
-            found = Unacknowledged(self.settings, "main", migration, self.state, writes).beyond(stored)
+            found = Unacknowledged(self.settings, "main", migration, self.state, writes, stop).beyond(stored)
         asked = gtid.parse(gtid.compact(found.gtids), self.source.flavour)
         return {key for key in _ROWS if asked.contains(self.gtids[key])}
 

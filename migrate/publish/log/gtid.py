@@ -65,6 +65,18 @@ def compact(gtids: Iterable[str]) -> str:
     )
 
 
+def missing(gtids: str, reached: str) -> str:
+    """Of what `compact` gave, that which a set of the same source lacks: of MariaDB, what is above its domain's number.
+    All of it where that is no set, as of a position by file. Raises StopError."""
+    flavour = flavour_of(reached)
+    if flavour is None:
+        return gtids
+    has = parse(reached, flavour)
+    if isinstance(has, MysqlGtids):
+        return str(MysqlGtids.parse(gtids).without(has))
+    return ",".join(one for one in gtids.split(",") if one and not has.contains(one))
+
+
 def _unreadable(text: str) -> StopError:
     return StopError(
         f"'{text[:100]}' is no GTID set of this source",
@@ -142,6 +154,22 @@ class MysqlGtids:
         intervals = self._intervals.get(name, [])
         at = bisect_left(intervals, last, key=lambda interval: interval[1])
         return at < len(intervals) and intervals[at][0] <= first
+
+    def without(self, other: MysqlGtids) -> MysqlGtids:
+        """What `other` lacks of this."""
+        left = MysqlGtids()
+        for name, intervals in self._intervals.items():
+            for first, last in intervals:
+                for begins, ends in other._intervals.get(name, []):
+                    if begins > last:
+                        break
+                    if ends >= first:
+                        if begins > first:
+                            left._insert(name, first, begins - 1)
+                        first = ends + 1
+                if first <= last:
+                    left._insert(name, first, last)
+        return left
 
     def within(self, other: GtidSet) -> bool:
         return isinstance(other, MysqlGtids) and all(
