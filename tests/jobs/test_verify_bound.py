@@ -112,7 +112,7 @@ def test_a_verification_has_an_age_and_speaks_for_no_table_that_was_added_meanwh
 
 def test_a_config_that_lacks_a_table_of_the_migration_is_refused(laid: Laid) -> None:
     """Lost: differences of a table that an old copy of the config did not name, behind a certificate of all tables."""
-    in_state(laid, ANOTHER.format("'u'", 1, "definition"))
+    in_state(laid, ANOTHER.format("'u'", 0, "definition"))
     with pytest.raises(ConfigError, match=f"{laid.source}.u of source .* is not in the config"):
         verify.run(parse(laid.raw, {}))
     with pytest.raises(ConfigError, match="is not in the config"):
