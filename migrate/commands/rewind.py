@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC
 
 import sqlalchemy as sa
 import structlog
@@ -111,8 +110,8 @@ def _in_its_place(settings: Settings, state: sa.Engine, source: str) -> Iterator
 def _sent(noted: Noted, before: Position) -> Noted:
     """What was published beyond an earlier position: all up to now. What the topics have beyond that is looked for by
     the next start."""
-    last = 0 if before.event_time is None else int(before.event_time.replace(tzinfo=UTC).timestamp())
-    return replace(noted, gtids=compact({noted.gtids, before.gtid_set}), newest=max(noted.newest, last))
+    gtids = compact({noted.gtids, before.gtid_set})
+    return replace(noted, gtids=gtids, newest=max(noted.newest, before.event_seconds))
 
 
 def _refuse_to_skip(before: Position, found: BinlogPosition, flavour: str) -> None:

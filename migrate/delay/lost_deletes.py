@@ -96,7 +96,7 @@ class LostDeletes:
         self._state = state
         self._plan = plan
         self._topics = {topic.name: topic for topic in migration.topics}
-        self._parts = [(topic.name, number) for topic in migration.topics for number in range(topic.partitions)]
+        self._parts = migration.places
         self._migration = migration
         self._clock = clock
         self._stop = stop

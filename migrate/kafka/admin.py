@@ -55,7 +55,7 @@ _ONCE_MORE = 5.0
 
 def explain(error: BaseException, settings: Kafka) -> ServerError:
     """One line about a refused or unreachable broker. Where it does not answer a client with an account or a
-    certificate, it is asked once more, for at most 5 s: what refuses them is told to a callback alone."""
+    certificate, it is asked once more, for at most 5 s: only a callback gets what refuses them."""
     told, code = error_text(error), error_code(error)
     if code in _NO_ANSWER and settings.security and (refused := _refused(settings)) is not None:
         told, code = refused.str(), refused.code()

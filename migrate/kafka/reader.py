@@ -63,6 +63,18 @@ class RawMessage:
         return offset_name(self.topic, self.partition, self.offset)
 
 
+def once_settled(ask: Callable[[], T], settings: Kafka) -> T:
+    """What a coordinator or a leader answers, asked again while it moves. Raises ServerError."""
+    ends = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error_code(error) not in _COORDINATOR_MOVES | _LEADER_MOVES or time.monotonic() >= ends:
+                raise explain(error, settings) from error
+        time.sleep(_PAUSE)
+
+
 class PartitionReader:
     """`assign()` only, auto-commit off, and no reset: an offset that is gone stops us (invariant unknown-stops)."""
 
@@ -206,13 +218,13 @@ class PartitionReader:
                     ) from error
                 raise
 
-        low, high = self._once_settled(ask)
+        low, high = once_settled(ask, self._settings)
         return int(low), int(high)
 
     def committed(self, topic: str, partition: int) -> int | None:
         """The group's committed offset, None when there is none. Raises ServerError."""
         wanted = [TopicPartition(topic, partition)]
-        found = self._once_settled(lambda: self._consumer.committed(wanted, timeout=_TIMEOUT)[0])
+        found = once_settled(lambda: self._consumer.committed(wanted, timeout=_TIMEOUT)[0], self._settings)
         return None if found.offset < 0 else int(found.offset)
 
     def commit(self, topic: str, offsets: dict[int, int]) -> bool:
@@ -230,7 +242,7 @@ class PartitionReader:
                     return None
                 raise
 
-        answered = self._once_settled(ask)
+        answered = once_settled(ask, self._settings)
         if answered is None:
             return False
         for part in answered:
@@ -240,17 +252,6 @@ class PartitionReader:
                 told = error_text(part.error)
                 raise ServerError(f"Kafka did not take offset {part.offset} of {part.topic} [{part.partition}]: {told}")
         return True
-
-    def _once_settled(self, ask: Callable[[], T]) -> T:
-        """What a coordinator or a leader answers, asked again while it moves. Raises ServerError."""
-        ends = time.monotonic() + _TIMEOUT
-        while True:
-            try:
-                return ask()
-            except KafkaException as error:
-                if error_code(error) not in _COORDINATOR_MOVES | _LEADER_MOVES or time.monotonic() >= ends:
-                    raise explain(error, self._settings) from error
-            time.sleep(_PAUSE)
 
     def close(self) -> None:
         """Waits some seconds at most: a client that has lost its broker may not come to its end."""

@@ -6,7 +6,6 @@ for. So it is asked before: a broker tells with a topic, and with a group, what 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -15,17 +14,13 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]  # documented there
 
 from migrate.kafka.admin import client_options, error_code, explain
+from migrate.kafka.reader import once_settled
+from migrate.model import process_names
 from migrate.model.errors import ServerError
 from migrate.model.words import counted
 from migrate.settings import Kafka, Settings
 
 _TIMEOUT = 15.0
-_PAUSE = 0.2
-_SETTLES = frozenset(
-    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
-)
-"""The first question about any group of a broker makes the topic that keeps offsets."""
-
 _NOT_SAID = frozenset({KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE})
 """By brokers that tell nothing of a group that nobody used, or of rights."""
 
@@ -34,9 +29,9 @@ class Process(StrEnum):
     """Who works at the broker; a process may have an account of its own."""
 
     PUBLISH = "publish"
-    CONSUME = "consume"
-    COMMIT = "commit"
-    REQUEUE = "requeue"
+    CONSUME = process_names.CONSUME
+    COMMIT = process_names.COMMIT
+    REQUEUE = process_names.REQUEUE
 
 
 class Kind(StrEnum):
@@ -122,19 +117,20 @@ def _topic(settings: Kafka, admin: AdminClient, name: str) -> frozenset[str] | N
 
 
 def _group(settings: Kafka, admin: AdminClient, name: str) -> frozenset[str] | None:
-    ends = time.monotonic() + _TIMEOUT
-    while True:
+    """None where that is not said."""
+
+    def ask() -> frozenset[str] | None:
+        asked = admin.describe_consumer_groups([name], include_authorized_operations=True, request_timeout=_TIMEOUT)
         try:
-            asked = admin.describe_consumer_groups([name], include_authorized_operations=True, request_timeout=_TIMEOUT)
             return _names(asked[name].result(_TIMEOUT * 2).authorized_operations)
         except KafkaException as error:
             if error_code(error) == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return frozenset()
             if error_code(error) in _NOT_SAID:
                 return None
-            if error_code(error) not in _SETTLES or time.monotonic() >= ends:
-                raise explain(error, settings) from error
-        time.sleep(_PAUSE)
+            raise
+
+    return once_settled(ask, settings)  # the first question about any group makes the topic that keeps offsets
 
 
 def _names(operations: Iterable[AclOperation] | None) -> frozenset[str] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import UTC
 
 import structlog
 
@@ -205,7 +204,7 @@ def _last_time(name: str, facts: ServerFacts, stored: Position, back_seconds: in
             f"{name} is another server now ({_facts(facts)}), without GTID, and no time is known",
             hint="nothing was published since the start; bring the old server back, or start a new migration",
         )
-    last = int(stored.event_time.replace(tzinfo=UTC).timestamp())
+    last = stored.event_seconds
     if last > now + back_seconds:
         raise OtherLog(
             f"{name} is another server now ({_facts(facts)}), without GTID, and its clock is"

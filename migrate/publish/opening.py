@@ -146,7 +146,7 @@ class SourceOpening:
     ) -> None:
         """Store where to go on, where that is not stored yet. is_stored: the state has a position."""
         if is_stored and stored is not None:
-            self._unacknowledged.note(stored)
+            self._unacknowledged.note(stored, self._unacknowledged.beyond(stored))
         if position == stored:
             if not is_stored:  # the first one was killed between its file and the state
                 self._keeper.save(position, self._begin)

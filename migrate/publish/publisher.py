@@ -13,7 +13,7 @@ import structlog
 
 from migrate.kafka.producer import AcknowledgedLost, DeliveryFailed, OrderedProducer
 from migrate.metrics.publisher import PublisherMetrics
-from migrate.model.errors import MigrateError, OwnershipLost, ServerError
+from migrate.model.errors import MigrateError, ServerError
 from migrate.model.table import Table
 from migrate.publish import start_position
 from migrate.publish.acknowledged import Acknowledged
@@ -140,11 +140,10 @@ class Publisher:
         if not self._keeper.has_saved(self._position):
             raise DeliveryFailed("the position that the publisher went back to cannot be stored")
         try:
-            self._unacknowledged.note(self._position)
-        except OwnershipLost:
-            raise
+            found = self._unacknowledged.beyond(self._position)
         except ServerError as error:
             raise DeliveryFailed(error.message, hint=error.hint) from error
+        self._unacknowledged.note(self._position, found)
         self._went_back = False
 
     def _new_producer(self) -> OrderedProducer:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 
 import sqlalchemy as sa
 
@@ -91,12 +90,10 @@ def _beyond(
 def _bounds(reader: PartitionReader, migration: Migration, read: Ends) -> tuple[Ends, Ends]:
     """From where to where each partition is to be read."""
     lows, highs = {}, {}
-    for topic in migration.topics:
-        for number in range(topic.partitions):
-            part = topic.name, number
-            low, highs[part] = reader.bounds(*part)
-            before = read.get(part, 0)
-            lows[part] = max(low, before) if before <= highs[part] else low  # else it is another topic
+    for part in migration.places:
+        low, highs[part] = reader.bounds(*part)
+        before = read.get(part, 0)
+        lows[part] = max(low, before) if before <= highs[part] else low  # else it is another topic
     return lows, highs
 
 
@@ -136,9 +133,8 @@ class Unacknowledged:
         if self._stop.is_set():
             raise ServerError(f"source '{self._source}': stopped while it was looked for what had been sent")
 
-    def note(self, stored: Position) -> None:
-        """Before anything is sent from this position on, which is stored. Raises as `beyond`, and as state writes."""
-        found = self.beyond(stored)
+    def note(self, stored: Position, found: UnacknowledgedTransactions) -> None:
+        """Before anything is sent from this position on, which is stored. found: beyond it. Raises as state writes."""
         gtids = gtid.missing(gtid.compact(found.gtids), stored.gtid_set)
         self._put(Noted(gtids, found.newest if gtids else _later(found.newest, stored), found.ends))
 
@@ -163,5 +159,4 @@ class Unacknowledged:
 
 def _later(newest: int, stored: Position) -> int:
     """0 where the position has come as far."""
-    last = 0 if stored.event_time is None else int(stored.event_time.replace(tzinfo=UTC).timestamp())
-    return newest if newest > last else 0
+    return newest if newest > stored.event_seconds else 0

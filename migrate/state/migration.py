@@ -68,6 +68,11 @@ class Migration:
         )
 
     @cached_property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Topic and number of each partition of every topic."""
+        return tuple((topic.name, number) for topic in self.topics for number in range(topic.partitions))
+
+    @cached_property
     def topic_names(self) -> dict[str, str]:
         """Each topic's name by its id."""
         return {topic.id: topic.name for topic in self.topics}

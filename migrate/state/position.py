@@ -60,6 +60,11 @@ class Position:
         return Coordinate(self.incarnation, file_number(self.file), self.pos, 0)
 
     @property
+    def event_seconds(self) -> int:
+        """When the last event was, in seconds since 1970; 0 where no time is known."""
+        return 0 if self.event_time is None else int(self.event_time.replace(tzinfo=UTC).timestamp())
+
+    @property
     def server(self) -> str:
         """Who wrote the log, as the schema history names it."""
         return f"{self.server_id}/{self.server_uuid}"

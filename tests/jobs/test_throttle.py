@@ -164,7 +164,7 @@ def test_chunks_and_rows_per_second_change_while_it_runs(box: Sandbox, tmp_path:
     assert slow[0][1].pace == "slowed"
     (first, before), (last, after) = slow[0], slow[9]
     assert after.rows_read - before.rows_read <= 100 * (last - first) + 20  # and the chunk that is waited for
-    assert {step.reason for _, step in slow} == {"at most 100 rows per second"}
+    assert {step.reason for _, step in slow[:10]} == {"at most 100 rows per second"}
     assert steps[-1][1].pace == "full"
 
 

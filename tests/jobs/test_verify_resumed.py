@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from jobs import full_copy, verify
 from jobs.verify import VerifyProgress, VerifyResult
-from migrate.model.errors import OwnershipLost, PreflightError
+from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
 from migrate.mysql.quoting import quote
 from migrate.settings import parse
 from migrate.state import reached, verification, verification_progress
@@ -190,7 +190,11 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
     """Each time a row is lost behind the comparison of its chunk: who begins anew finds it."""
     check = two.raw["verify"]
     only_t = [f"{two.laid.source}.t"]
-    narrow = [{**two.raw["tables"][0], "rows": [{"column": "id", "at_least": 0}]}, two.raw["tables"][1]]
+
+    def after_another_copy() -> VerifyResult:
+        with two.laid.state().begin() as connection:
+            connection.exec_driver_sql("UPDATE phase SET attempt = attempt + 1 WHERE table_name = 't'")
+        return two.verify()
 
     def after_a_rewind() -> VerifyResult:
         with two.laid.state().begin() as connection:
@@ -205,7 +209,7 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
     ways: list[tuple[str, Callable[[], VerifyResult]]] = [
         ("", lambda: two.verify(anew=True)),
         ("other tables", lambda: two.verify(only=only_t)),
-        ("rule, columns or copy", lambda: two.verify(tables=narrow)),
+        ("rule, columns or copy", after_another_copy),
         ("verify.json_types", lambda: two.verify(verify={**check, "json_types": True})),
         ("another server", after_a_rewind),
         ("lost what it had", after_a_loss),
@@ -223,6 +227,14 @@ def test_what_was_compared_for_another_purpose_is_not_used(two: Two) -> None:
         home = two.laid.table.rule.route_many([["3"]])[0]
         with closing(two.laid.connect(home)) as connection:
             connection.execute(f"INSERT INTO {quote(two.laid.table.places[home].table)} VALUES (3, 'v3')")
+
+
+def test_a_table_with_another_rule_than_the_migration_began_with_is_refused(two: Two) -> None:
+    narrow = [{**two.raw["tables"][0], "rows": [{"column": "id", "at_least": 0}]}, two.raw["tables"][1]]
+    with pytest.raises(
+        ConfigError, match=rf"^{two.laid.source}\.t: columns, key, sharding rule, places or group changed"
+    ):
+        two.verify(tables=narrow)
 
 
 def test_what_is_lost_while_rows_are_compared_has_the_next_run_begin_anew(two: Two) -> None:

@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,7 +22,7 @@ from migrate.model.partition import Partition
 from migrate.publish.publisher import Publisher
 from migrate.settings import Settings, parse
 from migrate.state import compared, database, migration, position
-from migrate.state.lease import Leases
+from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
 from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
@@ -71,17 +71,26 @@ class Publishing:
     # -- the publisher
 
     @contextmanager
+    def lease(self) -> Iterator[tuple[Leases, HeldLease, threading.Event]]:
+        """The publisher's, and what stops who has it."""
+        stop = threading.Event()
+        with closing(Leases(self.state, self.name, self.settings.lease.seconds).start()) as leases:
+            held = leases.wait(process_names.publisher("main"), stop)
+            assert held is not None
+            yield leases, held, stop
+
+    def publisher(self, leases: Leases, held: HeldLease, stop: threading.Event) -> Publisher:
+        """One that has begun, and read nothing."""
+        settings = self.settings
+        planned = {key[1:]: one for key, one in stored_plan(settings, self.state).tables.items()}
+        return Publisher(settings, "main", planned, self.state, leases, held, stop)
+
+    @contextmanager
     def running(self) -> Iterator[Publisher]:
         """A publisher for the time of the block. Raises what it raised."""
-        stop, failed = threading.Event(), []
-        settings = self.settings
-        plan = stored_plan(settings, self.state)
-        planned = {key[1:]: one for key, one in plan.tables.items()}
-        leases = Leases(self.state, self.name, settings.lease.seconds).start()
-        held = leases.wait(process_names.publisher("main"), stop)
-        assert held is not None
-        try:
-            publisher = Publisher(settings, "main", planned, self.state, leases, held, stop)
+        failed: list[BaseException] = []
+        with self.lease() as (leases, held, stop):
+            publisher = self.publisher(leases, held, stop)
 
             def run() -> None:
                 try:
@@ -98,8 +107,6 @@ class Publishing:
                 stop.set()
                 thread.join(30)
                 assert not thread.is_alive()
-        finally:
-            leases.close()
         if failed:
             raise failed[0]
 

@@ -7,9 +7,7 @@ of doubt.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -17,19 +15,15 @@ from confluent_kafka import Producer
 from publishing import Publishing
 
 from migrate.commands.rewind import rewind
-from migrate.model import process_names
 from migrate.publish import unacknowledged as unacknowledged_messages
 from migrate.publish.log import gtid
-from migrate.publish.publisher import Publisher
 from migrate.publish.state_writes import StateWrites
 from migrate.publish.unacknowledged import Unacknowledged
 from migrate.state import migration as migrations
 from migrate.state import position as positions
 from migrate.state import unacknowledged
-from migrate.state.lease import HeldLease, Leases
 from migrate.state.position import Position
 from migrate.state.unacknowledged import Ends, Noted
-from migrate.target.stored_plan import stored_plan
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 
@@ -69,20 +63,10 @@ class Runs(Publishing):
             if ends is not None:
                 unacknowledged.put(connection, self.name, "main", replace(self.noted, ends=ends))
 
-    @contextmanager
-    def lease(self) -> Iterator[tuple[Leases, HeldLease, threading.Event]]:
-        stop = threading.Event()
-        with closing(Leases(self.state, self.name, self.settings.lease.seconds).start()) as leases:
-            held = leases.wait(process_names.publisher("main"), stop)
-            assert held is not None
-            yield leases, held, stop
-
     def begin(self) -> None:
         """A run that begins, and is killed before it reads anything."""
-        settings = self.settings
-        planned = {key[1:]: one for key, one in stored_plan(settings, self.state).tables.items()}
-        with self.lease() as (leases, held, stop):
-            Publisher(settings, "main", planned, self.state, leases, held, stop)
+        with self.lease() as has:
+            self.publisher(*has)
 
     def send_again(self, key: int) -> None:
         """As a run does that is killed behind this row."""
