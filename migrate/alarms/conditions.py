@@ -162,10 +162,9 @@ def _of_blocker(one: Blocker, kind: Kind, seconds: float) -> Condition:
 
 
 def _counts(settings: Settings, look: Look) -> Iterator[Condition]:
-    when, now, last = settings.alarms.when, look.now, look.measures.verified
-    different = max(now.differing, last.differences if last else 0)
+    when, now = settings.alarms.when, look.now
     for kind, count, most, what, remedy in (
-        (Kind.DIFFERENT, different, when.differences, "row that differs", "migrate verify --repair"),
+        (Kind.DIFFERENT, now.differing, when.differences, "row that differs", "migrate verify --repair"),
         (Kind.PARKED, now.parked, when.parked, "parked change", "migrate parked list"),
         (Kind.LEFT_OUT, now.left_out_since + now.oversized_since, when.left_out, "message or row left out", _STATUS),
         (Kind.FOREIGN, now.foreign, when.foreign, "row written by no stream", "migrate foreign list"),

@@ -26,7 +26,7 @@ class When(Section):
     no_progress_seconds: _Over = 600.0
     """Something waits, and nothing of it was published or applied."""
     differences: _Count = 1
-    """Rows, by the scheduled check or the last verification."""
+    """Rows, by the scheduled check or a verification, and not verified since."""
     parked: _Count = 1
     left_out: _Count = 1
     """Messages, and rows too large for Kafka."""

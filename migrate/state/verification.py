@@ -46,6 +46,7 @@ difference = sa.Table(
     sa.Column("detail", sa.Text),
 )
 _ALL = sa.func.json_unquote(sa.func.json_extract(table.c.report, "$.all_tables")) == "true"
+_OF_TABLE = ("source", "table", "differences", "in_motion")
 _CLEAN = (table.c.differences == 0, table.c.in_motion == 0, _ALL)
 
 
@@ -173,6 +174,30 @@ def equal_since(connection: sa.Connection, migration: str) -> int | None:
         sa.select(sa.func.max(table.c.id)).where(table.c.migration.in_(names), table.c.finished.is_not(None), *_CLEAN)
     ).scalar()
     return found
+
+
+def differing_since(connection: sa.Connection, migration: str) -> int:
+    """How many differences are known of the two sides since they were equal: of each table those that the newest
+    verification of it found, of either stream, also one of some tables only."""
+    since = equal_since(connection, migration) or 0
+    entries = [sa.func.json_extract(table.c.report, f"$.tables[*].{name}") for name in _OF_TABLE]
+    runs = connection.execute(
+        sa.select(table.c.differences, *entries)
+        .where(
+            table.c.migration.in_(migrations.both_ways(connection, migration)),
+            table.c.id > since,
+            table.c.finished.is_not(None),
+        )
+        .order_by(table.c.id)
+    ).all()
+    if not any(run.differences for run in runs):
+        return 0
+    found: dict[tuple[str, str], int] = {}
+    for _, *texts in runs:
+        for source, name, differences, moving in zip(*(json.loads(text or "[]") for text in texts), strict=True):
+            if differences or not moving:  # keys in motion were not seen to be equal
+                found[source, name] = differences
+    return sum(found.values())
 
 
 def is_fresh(connection: sa.Connection, migration: str, hours: float) -> bool:

@@ -99,7 +99,11 @@ def _aside(look: Look) -> Iterator[Metric]:
         ("parked_changes", "Changes that a target refuses and that were set aside", now.parked),
         ("skipped_keys", "Keys of which what is refused is set aside", now.skips),
         ("foreign_rows", "Rows written by no stream at a standby side, not found equal yet", now.foreign),
-        ("different_rows", "Rows found different by the scheduled check, not verified since", now.differing),
+        (
+            "different_rows",
+            "Rows found different, by the scheduled check or a verification, not verified since",
+            now.differing,
+        ),
         ("left_out_messages", "Messages left out and not verified since", now.left_out_since),
         ("oversized_rows", "Rows too large for Kafka, not verified since", now.oversized_since),
         ("losses", "Databases and topics that came back with less, not verified since", len(now.lost)),

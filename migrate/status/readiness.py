@@ -58,10 +58,11 @@ def not_ready(now: Snapshot, without: Collection[str] = ()) -> list[Blocker]:
 
 
 def not_carried(connection: sa.Connection, migration: str) -> str:
-    """What a stream left out, or the scheduled check found different, since the last clean verification; "" for
+    """What a stream left out, or a check or verification found different, since the last clean verification; "" for
     nothing."""
     since = verification.equal_since(connection, migration)
-    if keys := check.count(connection, migration, verification=since):
+    found = check.count(connection, migration, verification=since), verification.differing_since(connection, migration)
+    if keys := max(found):
         return told.differs(keys)
     if rows := len(oversized.every(connection, migration, since)):
         return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"

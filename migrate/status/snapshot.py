@@ -54,7 +54,7 @@ class Snapshot:
     lacking: int = 0  # partitions that a target database has less of than it had: what it lacks comes again
     lost: list[LostMessages] = field(default_factory=list)  # what targets came back without, not verified since
     foreign: int = 0  # keys written at this stream's source while that was standby, or had too late; not compared yet
-    differing: int = 0  # keys that the scheduled check found different, since the last clean verification began
+    differing: int = 0  # keys found different, by the check or a verification, since the last clean one began
     left_out_since: int = 0  # of these, those since the last clean verification of all tables began
     tables: dict[str, TableState] = field(default_factory=dict)  # with its source where others have the name
     halted: list[dict[str, str]] = field(default_factory=list)

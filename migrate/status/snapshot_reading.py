@@ -194,7 +194,10 @@ def _without(connection: sa.Connection, status: Snapshot) -> None:
     status.left_out = left_out_messages.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
     status.waiting_markers = pending_markers.count(connection, status.migration)
-    status.differing = check.count(connection, status.migration, verification=since)
+    status.differing = max(
+        check.count(connection, status.migration, verification=since),
+        verification.differing_since(connection, status.migration),
+    )
     status.left_out_since = left_out_messages.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [

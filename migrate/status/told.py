@@ -31,7 +31,7 @@ def foreign(count: int) -> str:
 
 
 def differs(keys: int) -> str:
-    return f"{counted(keys, 'row')} found different by the scheduled check, and not verified since"
+    return f"{counted(keys, 'row')} found different, and not verified since"
 
 
 def _ended(facts: Facts) -> str:

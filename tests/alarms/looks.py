@@ -9,7 +9,6 @@ from typing import Any
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state.lease import LastHolder
-from migrate.state.verification import FinishedVerification
 from migrate.status.look import Look
 from migrate.status.measures import Measures
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
@@ -42,7 +41,3 @@ def well(name: str = "m", **changes: Any) -> Look:
 
 def with_measures(look: Look, **changes: Any) -> Look:
     return replace(look, measures=replace(look.measures, **changes))
-
-
-def verified(differences: int) -> FinishedVerification:
-    return FinishedVerification(1, AT, AT, 1, 50, differences, 0)

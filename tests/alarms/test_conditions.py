@@ -17,7 +17,7 @@ from migrate.state.reached import LostMessages
 from migrate.status.look import Look
 from migrate.status.margins import Margins
 from migrate.status.snapshot import PartitionStatus
-from tests.alarms.looks import AT, settings_of, verified, well, with_measures
+from tests.alarms.looks import AT, settings_of, well, with_measures
 from tests.test_hints import missing
 
 LEASE = process_names.publisher("s")
@@ -73,7 +73,6 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("nothing comes on", [behind()] * 70, Kind.NO_PROGRESS, ""),
     ("the check found a difference", [well(differing=1)], Kind.DIFFERENT, ""),
     ("the check repaired one", [well(check={"last": {"repaired": 1}})], Kind.DIFFERENT, "check"),
-    ("a verification did", [with_measures(well(), verified=verified(2))], Kind.DIFFERENT, ""),
     ("a change is parked", [well(parked=1)], Kind.PARKED, ""),
     ("a message is left out", [well(left_out=1, left_out_since=1)], Kind.LEFT_OUT, ""),
     ("a row is left out", [well(oversized=[{"verified": False}])], Kind.LEFT_OUT, ""),

@@ -94,3 +94,36 @@ def test_a_certificate_of_a_time_that_is_yet_to_come_is_not_fresh(state: sa.Engi
         assert verification.is_fresh(connection, name, 24)
         clean(connection, name, 1)
         assert not verification.is_fresh(connection, name, 24)
+
+
+def verified(connection: sa.Connection, name: str, *found: tuple[str, int, int], every: bool = False) -> None:
+    """A verification of some tables, or of every one: (table, differences, keys in motion)."""
+    tables = [dict(zip(("table", "differences", "in_motion"), one, strict=True), source="main") for one in found]
+    summed = {what: sum(one[what] for one in tables) for what in ("differences", "in_motion")}
+    number = verification.start(connection, name)
+    verification.finish(connection, number, {"tables": tables, "rows": 1, "all_tables": every, **summed})
+
+
+def test_what_a_verification_finds_stands_until_the_table_or_all_are_found_equal(state: sa.Engine) -> None:
+    """A run that found differences took nothing from an earlier clean one, and a clean one of another table did."""
+
+    def differing(name: str) -> int:
+        return verification.differing_since(connection, name)
+
+    with state.begin() as connection:
+        name = migration(connection)
+        back = name + "_reverse"
+        migrations.create(connection, Migration(back, ()), "")
+        migrations.note_reverse(connection, back, name)
+        assert differing(name) == 0
+        clean(connection, name, 0)
+        verified(connection, back, ("a", 2, 0), ("b", 1, 0), every=True)
+        assert (differing(name), differing(back)) == (3, 3)
+        verified(connection, name, ("a", 0, 0))
+        assert differing(name) == 1, "b still differs"
+        verified(connection, name, ("b", 0, 4))
+        assert differing(name) == 1, "what was in motion was not seen to be equal"
+        verified(connection, name, ("b", 5, 4))
+        assert differing(name) == 5
+        verified(connection, name, ("a", 0, 0), ("b", 0, 0), every=True)
+        assert differing(name) == 0
