@@ -123,7 +123,7 @@ def suspects(
                 expected[place, key] = digest
     for place in range(len(tables[0].places)):
         for key, there in target_rows(pool, tables[0], chunk, place, mixed):
-            if expected.pop((place, key), None) != there:
+            if expected.pop((place, key), None) != there or there is None:  # too large a row is equal to nothing
                 found.add(key, limit)
     for _, key in expected:
         found.add(key, limit)

@@ -172,6 +172,20 @@ def test_a_row_too_large_for_one_text_equals_nothing_and_is_compared_by_its_own_
     forget()
 
 
+def test_a_row_that_only_a_target_has_differs_also_where_that_server_cannot_digest_it(
+    box: Sandbox, tmp_path: Path
+) -> None:
+    """It was no suspect: what the server has no digest of was equal to what the source does not have."""
+    create = "CREATE TABLE {t} (id INT PRIMARY KEY, a TEXT, b TEXT, c TEXT)"
+    laid = lay(box, tmp_path, create, one_place("t"), fill=["INSERT INTO {t} VALUES (1, 'a', 'b', 'c')"])
+    target, job = laid.connect(0), CheckJob(laid.settings, (laid.table,))
+    target.execute("INSERT INTO t VALUES (1, 'a', 'b', 'c'), (2, REPEAT('a', 60000), REPEAT('b', 60000), 'c')")
+    forget()  # sessions of before
+    with globally(box.targets[0], "max_allowed_packet", 65536):
+        assert list(compare_chunk(job, EVERYTHING).suspects.keys) == [("2",)]
+    forget()
+
+
 def test_a_json_documents_types_show_where_its_text_does_not(mysql_box: Sandbox, tmp_path: Path) -> None:
     """A DATE by the stored size; a number's type, which no comparison of the server shows, when it is asked for."""
     fill = ["INSERT INTO {t} VALUES (1, JSON_OBJECT('d', DATE'2020-02-02', 'n', CAST(7 AS UNSIGNED)))"]
