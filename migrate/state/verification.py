@@ -176,16 +176,15 @@ def equal_since(connection: sa.Connection, migration: str) -> int | None:
     return found
 
 
-def differing_since(connection: sa.Connection, migration: str) -> int:
-    """How many differences are known of the two sides since they were equal: of each table those that the newest
-    verification of it found, of either stream, also one of some tables only."""
-    since = equal_since(connection, migration) or 0
+def differing_since(connection: sa.Connection, migration: str, since: int | None) -> int:
+    """How many differences verifications found, of either stream: of each table those of its newest run, which may have
+    been of some tables only. since: as `equal_since`, the run behind which they count."""
     entries = [sa.func.json_extract(table.c.report, f"$.tables[*].{name}") for name in _OF_TABLE]
     runs = connection.execute(
         sa.select(table.c.differences, *entries)
         .where(
             table.c.migration.in_(migrations.both_ways(connection, migration)),
-            table.c.id > since,
+            table.c.id > (since or 0),
             table.c.finished.is_not(None),
         )
         .order_by(table.c.id)

@@ -12,7 +12,7 @@ from migrate.model.errors import MigrateError
 from migrate.model.words import counted
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
-from migrate.state import check, failover, foreign, left_out_messages, oversized, verification
+from migrate.state import failover, foreign, left_out_messages, oversized, verification
 from migrate.status import blockers, snapshot_reading, target_losses, told
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.snapshot import Snapshot
@@ -61,8 +61,7 @@ def not_carried(connection: sa.Connection, migration: str) -> str:
     """What a stream left out, or a check or verification found different, since the last clean verification; "" for
     nothing."""
     since = verification.equal_since(connection, migration)
-    found = check.count(connection, migration, verification=since), verification.differing_since(connection, migration)
-    if keys := max(found):
+    if keys := snapshot_reading.differing(connection, migration, since):
         return told.differs(keys)
     if rows := len(oversized.every(connection, migration, since)):
         return f"{counted(rows, 'row')} left out of the stream, too large for Kafka"

@@ -194,15 +194,21 @@ def _without(connection: sa.Connection, status: Snapshot) -> None:
     status.left_out = left_out_messages.count(connection, status.migration)
     status.foreign = foreign.count(connection, status.migration)
     status.waiting_markers = pending_markers.count(connection, status.migration)
-    status.differing = max(
-        check.count(connection, status.migration, verification=since),
-        verification.differing_since(connection, status.migration),
-    )
+    status.differing = differing(connection, status.migration, since)
     status.left_out_since = left_out_messages.count(connection, status.migration, since)
     open_ = set(oversized.every(connection, status.migration, since))
     status.oversized = [
         {**asdict(row), "verified": row not in open_} for row in oversized.every(connection, status.migration)
     ]
+
+
+def differing(connection: sa.Connection, migration: str, since: int | None) -> int:
+    """Rows that the scheduled check or a verification found different after a clean one, the higher of the two figures,
+    as both may have found the same rows."""
+    return max(
+        check.count(connection, migration, verification=since),
+        verification.differing_since(connection, migration, since),
+    )
 
 
 def standing_of_check(connection: sa.Connection, plan: Plan) -> dict[str, Any]:

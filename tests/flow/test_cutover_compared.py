@@ -119,7 +119,7 @@ def named_by_the_check(one: Switched) -> None:
     """Lost: a row that the scheduled check had named, as a cutover did not ask what it found."""
     flow = one.flow
     wait(lambda: flow.migration.run("check", "--once", timeout=SLOW).returncode == 1, "the check to come to the row")
-    assert "1 row found different" in flow.refused("cutover")
+    assert "1 row found different, and not verified since" in flow.refused("cutover")
     assert one.stage() == ("catching up", "migrate verify --repair")
     flow.migration.do("verify", "--repair")
     flow.migration.ask("verify")

@@ -98,8 +98,11 @@ def test_a_certificate_of_a_time_that_is_yet_to_come_is_not_fresh(state: sa.Engi
 
 def verified(connection: sa.Connection, name: str, *found: tuple[str, int, int], every: bool = False) -> None:
     """A verification of some tables, or of every one: (table, differences, keys in motion)."""
-    tables = [dict(zip(("table", "differences", "in_motion"), one, strict=True), source="main") for one in found]
-    summed = {what: sum(one[what] for one in tables) for what in ("differences", "in_motion")}
+    tables = [
+        {"source": "main", "table": table, "differences": differences, "in_motion": moving}
+        for table, differences, moving in found
+    ]
+    summed = {"differences": sum(one[1] for one in found), "in_motion": sum(one[2] for one in found)}
     number = verification.start(connection, name)
     verification.finish(connection, number, {"tables": tables, "rows": 1, "all_tables": every, **summed})
 
@@ -108,7 +111,7 @@ def test_what_a_verification_finds_stands_until_the_table_or_all_are_found_equal
     """A run that found differences took nothing from an earlier clean one, and a clean one of another table did."""
 
     def differing(name: str) -> int:
-        return verification.differing_since(connection, name)
+        return verification.differing_since(connection, name, verification.equal_since(connection, name))
 
     with state.begin() as connection:
         name = migration(connection)
