@@ -30,7 +30,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class CutoverContext:
     """settings: of the forward stream. stream: to the side that is entered; plan: of it. other: from that side. side:
-    that is left; without: servers of it that are gone for good. written: what each stream writes, of both streams.
+    that is left; without: servers of it that are gone for good. written: what each stream writes, of both streams, but
+    at servers that are gone.
     alone: what a run needs, and what ends one does not."""
 
     settings: Settings
@@ -58,8 +59,12 @@ class CutoverContext:
         say: Say,
         without: Collection[str] = (),
         alone: SwitchLease | None = None,
+        entered_without: Collection[str] = (),
     ) -> CutoverContext:
-        """Raises PreflightError without a reverse stream, or with applications elsewhere; ConfigError, ServerError."""
+        """entered_without: servers of the side that is entered that are gone for good, once it has switched.
+
+        Raises PreflightError without a reverse stream, or with applications elsewhere; ConfigError, ServerError.
+        """
         say = unheard(say)
         with state.connect() as connection:
             migrations.get(connection, settings.name)
@@ -80,9 +85,9 @@ class CutoverContext:
         stream, other = (there, behind) if is_there else (behind, there)
         plan, other_plan = (plan_there, plan_back) if is_there else (plan_back, plan_there)
         lost_server.known(without, stream)
-        servers = tuple(LeftServer(one, side.value) for one in stream.sources if one.name not in without)
-        others = tuple(LeftServer(one, side.other.value) for one in other.sources)
-        gone_at = [one.address.lower() for one in stream.sources if one.name in without]
+        lost_server.known(entered_without, other)
+        servers, gone_at = _there(stream, side, without)
+        others, gone_there = _there(other, side.other, entered_without)
         return cls(
             settings,
             state,
@@ -95,9 +100,9 @@ class CutoverContext:
             frozenset(without),
             servers,
             others,
-            (WrittenDatabases(stream, plan), WrittenDatabases(other, other_plan, gone_at)),
+            (WrittenDatabases(stream, plan, gone_there), WrittenDatabases(other, other_plan, gone_at)),
             WriteBlocks(settings, state, side, servers, plan, say, frozenset(without)),
-            WriteBlocks(settings, state, side.other, others, other_plan, say),
+            WriteBlocks(settings, state, side.other, others, other_plan, say, frozenset(entered_without)),
             alone,
         )
 
@@ -110,3 +115,9 @@ class CutoverContext:
         if self.alone is None:
             raise ServerError("a run needs to be alone")
         self.alone.still_ours(connection)
+
+
+def _there(stream: Settings, side: Side, gone: Collection[str]) -> tuple[tuple[LeftServer, ...], list[str]]:
+    """The servers of a side, which a stream reads, but those that are gone; and the addresses of these."""
+    servers = tuple(LeftServer(one, side.value) for one in stream.sources if one.name not in gone)
+    return servers, [one.address.lower() for one in stream.sources if one.name in gone]

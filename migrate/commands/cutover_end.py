@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
+
+import sqlalchemy as sa
 
 from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import side_roles
@@ -11,7 +14,7 @@ from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came, still_at
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
 from migrate.state import cutover, switch
-from migrate.state.cutover import Outcome, StepState
+from migrate.state.cutover import Direction, Outcome, StepState
 from migrate.state.switch import Writes
 
 
@@ -31,7 +34,7 @@ class CutoverEnd:
         try:
             with self._journal.step("release"):
                 still = partial(still_at, context.settings.name, run, Outcome.SWITCHED)
-                context.other_blocks.give_back(still)
+                self._open(still)
                 with context.state.begin() as connection:
                     still(connection)
                     switch.put(connection, context.settings.name, context.side.other, Writes.OPEN)
@@ -45,6 +48,15 @@ class CutoverEnd:
         with context.state.begin() as connection:
             cutover.came_to(connection, context.settings.name, run, Outcome.DONE, self._report.freeze_seconds or None)
         side_roles.set_right(context.written, context.state, context.say)
+
+    def _open(self, still: Callable[[sa.Connection], None]) -> None:
+        """The servers of the side that was entered, which an earlier run closed."""
+        try:
+            self._context.other_blocks.give_back(still)
+        except ServerError as error:
+            back = "rollback" if self._context.direction is Direction.THERE else "cutover"
+            hint = f"`migrate {back} --without NAME` goes back without a server that is lost for good"
+            raise ServerError(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint) from error.__cause__
 
     def rehearsal(self, began: float) -> None:
         """Writes were stopped for a rehearsal. Raises ServerError; then the guardian does it."""

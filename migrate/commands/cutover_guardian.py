@@ -1,8 +1,8 @@
 """The guardian of a cutover: a process that outlives it, and ends what it left open, as when it was killed.
 
-`python -m migrate.commands.cutover_guardian CONFIG` waits for its standard input to end, which its parent holds. A word
-there says within how many seconds a freeze is to be over (`migrate.cutover.freeze_deadline`): a parent that then says
-nothing is killed.
+`python -m migrate.commands.cutover_guardian CONFIG [SERVER …]` waits for its standard input to end, which its parent
+holds. A word there says within how many seconds a freeze is to be over (`migrate.cutover.freeze_deadline`): a parent
+that then says nothing is killed. The servers named are gone for good.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import structlog
@@ -29,8 +30,11 @@ _PATIENCE = 600.0  # seconds that servers may be away
 _AGAIN = 1.0
 
 
-def watch(settings: Settings) -> None:
-    """Wait for the parent to end; if that left a run open, end that. Raises MigrateError when it cannot for long."""
+def watch(settings: Settings, without: Collection[str] = ()) -> None:
+    """Wait for the parent to end; if that left a run open, end that. Raises MigrateError when it cannot for long.
+
+    without: servers that its run goes without.
+    """
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     number = _await_end(os.getppid())
@@ -40,7 +44,7 @@ def watch(settings: Settings) -> None:
     while True:
         try:
             with database.opened(settings.state) as state:
-                cutover_run.end_if_open(settings, state, number, lambda line: log.warning(line))
+                cutover_run.end_if_open(settings, state, number, lambda line: log.warning(line), without)
             return
         except MigrateError as error:
             log.error("cleaning up after the cutover failed, it is tried again", reason=error.message)
@@ -72,11 +76,11 @@ def _await_end(parent: int) -> int | None:
                 ends = time.monotonic() + float(value) if word == UNTIL else None
 
 
-def main(config: str) -> int:
+def main(config: str, *without: str) -> int:
     settings = load(Path(config))
     logs.configure(settings.logging, "guardian")
     try:
-        watch(settings)
+        watch(settings, without)
     except MigrateError as error:
         sys.stderr.write(printable(f"migrate: {error.message}\n"))
         return error.exit_code

@@ -44,6 +44,8 @@ def switch_over(
     with alone(settings, state) as mine:
         if _end_earlier(settings, state, direction, say, without):
             return None
+        if freeze or not rehearse:  # what this run notes is to end only what this run does
+            _end_left(settings, state, say, without)
         with ExitStack() as until:
             run = until.enter_context(
                 closing(Cutover(CutoverContext.of(settings, state, direction, say, without, mine)))
@@ -54,7 +56,7 @@ def switch_over(
             )
             if rehearse and not freeze:
                 return run.rehearse()
-            with _guarded(config) as watch:
+            with _guarded(config, without) as watch:
                 return run.run(watch, rehearse=rehearse)
 
 
@@ -102,9 +104,9 @@ def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collectio
 
 
 @contextmanager
-def _guarded(config: Path) -> Iterator[GuardianLine]:
+def _guarded(config: Path, without: Collection[str]) -> Iterator[GuardianLine]:
     """A process of its own outlives this one, and gives writes back should this one be killed, or hang."""
-    command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config.resolve())]
+    command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config.resolve()), *without]
     guardian = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -123,13 +125,13 @@ def latest(settings: Settings, state: sa.Engine) -> CutoverRun | None:
         return cutover.latest(connection, settings.name)
 
 
-def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say) -> None:
-    """End a run that its process left. Raises ServerError; then again."""
+def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say, without: Collection[str] = ()) -> None:
+    """End a run that its process left, which went without some servers. Raises ServerError; then again."""
     with state.connect() as connection:
         run = cutover.latest(connection, settings.name, number)
     if run is not None and run.open:
         say(f"cleaning up after run {run.number}, which ended early: {run.outcome}")
-        end(settings, state, run, say)
+        end(settings, state, run, say, without)
 
 
 def _end_earlier(
@@ -140,13 +142,28 @@ def _end_earlier(
     if last is None or not last.open:
         return False
     say(f"run {last.number} was interrupted ({last.outcome})")
-    end(settings, state, last, say, without if last.direction is direction else ())
-    return last.outcome is Outcome.SWITCHED and last.direction is direction
+    same = last.direction is direction
+    if without and not same and last.outcome is Outcome.SWITCHED:  # they are of the side that it entered
+        end(settings, state, last, say, entered_without=without)
+    else:
+        end(settings, state, last, say, without if same else ())
+    return last.outcome is Outcome.SWITCHED and same
 
 
-def end(settings: Settings, state: sa.Engine, run: CutoverRun, say: Say, without: Collection[str] = ()) -> None:
-    """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again."""
-    with closing(Cutover(CutoverContext.of(settings, state, run.direction, say, without))) as interrupted:
+def end(
+    settings: Settings,
+    state: sa.Engine,
+    run: CutoverRun,
+    say: Say,
+    without: Collection[str] = (),
+    entered_without: Collection[str] = (),
+) -> None:
+    """Before the switch writes are given back, after it what is blocked is released. Raises ServerError; then again.
+
+    without, entered_without: servers of either side of the run that are gone for good.
+    """
+    context = CutoverContext.of(settings, state, run.direction, say, without, entered_without=entered_without)
+    with closing(Cutover(context)) as interrupted:
         if run.outcome is Outcome.SWITCHED or not interrupted.give_back(run.number, "it was interrupted"):
             interrupted.finish(run.number)
 

@@ -32,6 +32,7 @@ def still_at(migration: str, run: int, outcome: Outcome, connection: sa.Connecti
 
 
 def alone(settings: Settings, state: sa.Engine) -> AbstractContextManager[SwitchLease]:
-    """With the lease of cutovers. Raises PreflightError while another one has it."""
-    look = "`migrate status` says where it stands"
-    return switch_lease.alone(settings.name, settings.lease.seconds, state, look)
+    """With the lease of cutovers, which outlasts a freeze in which the state hangs: it was renewed at most a quarter of
+    its time before. Raises PreflightError while another one has it."""
+    seconds = max(settings.lease.seconds, settings.cutover.freeze_seconds * 4 / 3 + 1)
+    return switch_lease.alone(settings.name, seconds, state, "`migrate status` says where it stands")

@@ -12,7 +12,7 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import account_grants, exempt_accounts, hook, privileges, read_only
+from migrate.cutover import account_grants, definers, exempt_accounts, hook, privileges, read_only
 from migrate.cutover.left_server import LeftServer, OtherSession, settled, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql.errors import LOCK_WAIT, number
@@ -77,6 +77,8 @@ class WriteBlocks:
                 case "revoke":
                     _, back = account_grants.revocations(server, *self._of(server))
                     account_grants.refuse_others(server, *self._of(server))
+                    if told := definers.told(server, *self._of(server)):
+                        self._say(f"{self._side} {told}")
                     for statement in back:  # they have it: it changes nothing
                         server.execute(statement, self._cutover.wait_seconds)
                 case _:

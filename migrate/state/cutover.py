@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import insert
 
+from migrate.model.errors import PreflightError
 from migrate.state.database import metadata, now
 from migrate.state.switch import Side
 
@@ -198,11 +199,25 @@ def blocked(connection: sa.Connection, migration: str, side: Side) -> list[Block
 
 
 def note_block(connection: sa.Connection, migration: str, block: Block) -> None:
-    """Before it is put in place. What was noted first stays, as it says how it was before anything was done; but it is
-    this run's from now on."""
-    row = {"migration": migration, "side": block.side.value, "server": block.server, "method": block.method}
-    values = {**row, "ending": json.dumps(list(block.ending)), "run": block.run}
-    connection.execute(insert(blocks).values(values).on_duplicate_key_update(run=block.run))
+    """Before it is put in place. What was noted first stays, as it says how it was before anything was done, and what
+    this one's ending has beside it is added; it is this run's from now on.
+
+    Raises PreflightError where an earlier run stopped writes there in another way: one note cannot end both.
+    """
+    row = {"migration": migration, "side": block.side.value, "server": block.server}
+    values = {**row, "method": block.method, "ending": json.dumps([]), "run": block.run}
+    connection.execute(insert(blocks).values(values).on_duplicate_key_update(run=blocks.c.run))  # holds the row
+    named = [blocks.c[name] == value for name, value in row.items()]
+    found = connection.execute(sa.select(blocks.c.method, blocks.c.ending).where(*named)).one()
+    if found.method != block.method:
+        raise PreflightError(
+            f"run {block.run} would stop writes at '{block.server}' by {block.method}, and an earlier one stopped them"
+            f" by {found.method}",
+            hint="`migrate cutover --abort` gives back what that one stopped; then run the same command again",
+        )
+    first = json.loads(found.ending)
+    ending = [*first, *(statement for statement in block.ending if statement not in first)]
+    connection.execute(sa.update(blocks).where(*named).values(ending=json.dumps(ending), run=block.run))
 
 
 def drop_block(connection: sa.Connection, migration: str, block: Block) -> None:

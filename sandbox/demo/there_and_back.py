@@ -89,7 +89,7 @@ class ThereAndBack:
         if not self._back.running:
             raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
         now = self._migration.ask("status")
-        return bool(now["stage"] == "ready" or now["next"] == "migrate verify")
+        return bool(now["stage"] == "ready" or now["next"] in ("migrate verify", "migrate verify --repair"))
 
     def go(self, shop: Processes, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
         """There, back, and there, while the application, which was started, writes; it ends, and both sides are

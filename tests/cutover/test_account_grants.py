@@ -236,3 +236,41 @@ def test_writes_to_databases_with_any_name_are_taken_and_given_back(box: Sandbox
         assert sorted(server.query(f"SHOW GRANTS FOR '{user}'@'%'")) == sorted(before)
     finally:
         server.execute(f"DROP USER '{user}'@'%'", *(f"DROP DATABASE {name}" for name in quoted))
+
+
+def test_what_writes_with_the_rights_of_another_account_is_named(case: Case) -> None:
+    """Lost: what an application wrote at the side that was left by a routine of another account, which `revoke` does
+    not reach."""
+    elsewhere = f"{case.database}_other"
+    first = case.servers["a"]
+    with application(case, 1.0) as user:
+        other = f"{user}2"
+        for server in case.servers.values():
+            server.execute(f"CREATE DATABASE {elsewhere}")
+        first.execute(f"CREATE USER '{other}'@'%'", f"GRANT SELECT, INSERT ON {case.database}.* TO '{other}'@'%'")
+        body = f"INSERT INTO {case.database}.t VALUES (7)"
+        try:
+            for definer, name in ((other, "writes"), (user, "is_stopped")):
+                first.execute(
+                    f"CREATE DEFINER = '{definer}'@'%' PROCEDURE {name}() {body}",
+                    f"CREATE DEFINER = '{definer}'@'%' VIEW v_{name} AS SELECT id FROM {case.database}.t",
+                    f"CREATE DEFINER = '{definer}'@'%' EVENT e_{name} ON SCHEDULE EVERY 1 DAY DO {body}",
+                    database=elsewhere,
+                )
+            first.execute(
+                f"CREATE DEFINER = '{other}'@'%' PROCEDURE invokes() SQL SECURITY INVOKER {body}", database=elsewhere
+            )
+            case.blocks().probe()
+            (said,) = [line for line in case.said if "with the rights of" in line]
+            assert said.startswith("source 'a': revoke does not stop ")
+            named = re.findall(rf"(\w+) {elsewhere}\.(\w+) \('{other}'@'%'\)", said)
+            assert sorted(named) == [("event", "e_writes"), ("routine", "writes"), ("view", "v_writes")], said
+            assert "is_stopped" not in said
+            first.execute(f"REVOKE INSERT ON {case.database}.* FROM '{other}'@'%'")
+            case.said.clear()
+            case.blocks().probe()
+            assert not [line for line in case.said if "with the rights of" in line], case.said
+        finally:
+            for server in case.servers.values():
+                server.execute(f"DROP DATABASE {elsewhere}")
+            first.execute(f"DROP USER '{other}'@'%'")

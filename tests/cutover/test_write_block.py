@@ -220,6 +220,29 @@ def test_a_statement_that_still_waits_to_close_a_server_does_not_do_so_afterward
     assert case.read_only() == [False, False]
 
 
+def test_the_note_of_an_earlier_run_is_added_to_and_never_stands_for_another_way(case: Case) -> None:
+    """Lost: the applications' grants, for good: the note of an earlier run, at a server that was away when writes were
+    given back, had `SET GLOBAL read_only = 0`, and the next run's GRANT statements were not noted beside it."""
+    user = f"{case.name[-20:]}_app"
+    earlier = f"GRANT DELETE ON {case.database}.* TO '{user}'@'%'"
+    case.raw["cutover"] = {"stop": "revoke", "accounts": [f"{user}@%"], "wait_seconds": 1}
+    for server in case.servers.values():
+        server.execute(f"CREATE USER '{user}'@'%'", f"GRANT INSERT ON {case.database}.* TO '{user}'@'%'")
+    with case.state.begin() as connection:
+        cutover.note_block(connection, case.name, Block(Side.SOURCE, "a", "revoke", (earlier,)))
+        cutover.note_block(connection, case.name, Block(Side.SOURCE, "b", "read_only", ("SET GLOBAL read_only = 0",)))
+    with pytest.raises(PreflightError, match=r"stop writes at 'b' by revoke, and .* stopped them by read_only"):
+        case.stop()
+    granted = [str(server.query(f"SHOW GRANTS FOR '{user}'@'%'")) for server in case.servers.values()]
+    assert ["INSERT" in grants for grants in granted] == [False, True], "nothing is done that is not noted"
+    case.give_back()
+    granted = [str(server.query(f"SHOW GRANTS FOR '{user}'@'%'")) for server in case.servers.values()]
+    assert ["INSERT" in grants for grants in granted] == [True, True]
+    assert "DELETE" in granted[0]
+    for server in case.servers.values():
+        server.execute(f"DROP USER '{user}'@'%'")
+
+
 def test_who_may_have_tables_locked_and_keeps_read_only_away_is_named(case: Case) -> None:
     with closing(case.box.source.connect(case.database)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLES t WRITE")

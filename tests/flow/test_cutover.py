@@ -224,6 +224,8 @@ def refused_misplaced(one: Switched) -> None:
     assert '["5007"] misplaced' in flow.refused("--reverse", "verify", code=1, seconds=300)
     one.write_at_target(0, "INSERT INTO orders_1 SELECT * FROM orders_0 WHERE id = 5007")
     one.write_at_target(0, "DELETE FROM orders_0 WHERE id = 5007")
+    assert "1 row found different, and not verified since" in flow.refused("rollback")
+    flow.migration.ask("--reverse", "verify")
 
 
 def refused_behind(one: Switched) -> None:

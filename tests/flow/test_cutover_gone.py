@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
+from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
+from tests.forked import Child
 
 
 @pytest.mark.timeout(600)
@@ -91,6 +95,44 @@ def test_applications_leave_a_source_that_is_gone_for_the_targets(
             assert one.stage() == ("finished", "")
         finally:
             box.source.start()
+
+
+@pytest.mark.long  # about 60 s a server
+@pytest.mark.timeout(600)
+def test_a_target_that_is_lost_before_it_is_opened_is_left_again(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Lost: the way on. The cutover could not open the target, which an earlier rollback had closed; it was never done,
+    and no other one could begin."""
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        ask("cutover")
+        ask("--reverse", "verify")
+        ask("rollback")
+        held = tmp_path / "held"
+        half = Child("half", tmp_path / "half.log", Path.cwd())
+        line = launcher.command(flow.migration, "hold", "migrate.commands.cutover:Cutover.finish", 1, "cutover")
+        half.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+        wait(held.exists, "the cutover to have switched")
+        flow.children("back-t1")[0].stop(SLOW)
+        gone = box.targets[1]
+        gone.kill()
+        try:
+            (guardian,) = Path(f"/proc/{half.pid}/task/{half.pid}/children").read_text("ascii").split()
+            os.kill(int(guardian), signal.SIGKILL)  # it would try for ten minutes
+            held.unlink()
+            assert half.wait(2 * SLOW)
+            said = half.log.read_text("utf-8")
+            assert "`migrate rollback --without NAME` goes back without a server that is lost for good" in said
+            assert one.stage() == ("switching", "migrate cutover")
+            flow.nobody_switches()
+            assert "writes are still stopped at 't1'" in flow.refused("rollback", code=4, seconds=2 * SLOW)
+            done = flow.migration.do("rollback", "--without", "t1", "--yes")
+            assert "switched: applications are at the sources" in done
+            assert (one.side(), one.source_writable()) == ("source", True)
+        finally:
+            gone.start()
 
 
 def refused(one: Switched, *options: str, command: str = "rollback") -> str:

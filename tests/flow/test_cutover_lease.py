@@ -61,6 +61,14 @@ def test_a_run_that_another_one_ended_meanwhile_leaves_writes_open(
         assert (one.source_writable(), noted(one)) == (True, [])
         assert one.stage()[1] == "migrate cutover --rehearse"
 
+        given = '["GRANT USAGE ON *.* TO CURRENT_USER"]'  # by another way than this run's
+        flow.state(
+            "INSERT INTO write_block (migration, side, server, method, ending)"
+            f" VALUES ('{flow.name}', 'source', 'main', 'revoke', '{given}')"
+        )
+        flow.migration.ask("cutover", "--rehearse", "--freeze")
+        assert (one.source_writable(), noted(one)) == (True, [])
+
         late_freeze(one, tmp_path)
 
 
