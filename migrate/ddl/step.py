@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pymysql
@@ -54,10 +54,10 @@ class StepJournal:
     run: int
     still_ours: Callable[[sa.Connection], None]
 
-    def begin(self, row: ShardRow, stage: Stage) -> None:
+    def begin(self, row: ShardRow) -> None:
         with self.state.begin() as connection:
             self.still_ours(connection)
-            journal.begin(connection, self.migration, self.run, row.number, stage)
+            journal.begin(connection, self.migration, self.run, row)
 
     def end(self, row: ShardRow, stage: Stage, detail: str = "") -> None:
         with self.state.begin() as connection:
@@ -85,7 +85,12 @@ def step(
         return _ended(notes, row, Stage.ALTERED, detail)
     if goal is Goal.OLD and row.undo is None:
         return _ended(notes, row, Stage.FAILED, "the statement was run, and none is known that takes it back")
-    notes.begin(row, Stage.BEGUN if goal is Goal.NEW else Stage.UNDOING)
+    begun = Stage.BEGUN if goal is Goal.NEW else Stage.UNDOING
+    witness = row.witness
+    if logical.verb is Verb.TRUNCATE:  # it may have been rebuilt since the plan
+        witness = survey.engine_number(session, row.database, row.table)
+    row = replace(row, stage=begun, witness=witness)
+    notes.begin(row)
     refusal = send(session, logical, row, goal, bound)
     seen, detail = look(session, logical, row)
     if seen is Seen.OTHER:
@@ -123,7 +128,8 @@ def look(session: Connection, logical: LogicalStatement, row: ShardRow) -> tuple
     """What a shard table is now, and what is different where it is neither. Raises the driver's error."""
     now = read(session, row.database, row.table)
     if logical.verb is Verb.TRUNCATE and now.text == row.before:
-        same = survey.engine_number(session, row.database, row.table) == row.witness
+        unsent = row.stage in (Stage.WAITING, Stage.FAILED)  # another number is a rebuild then, as by OPTIMIZE TABLE
+        same = unsent or survey.engine_number(session, row.database, row.table) == row.witness
         return (Seen.OLD if same else Seen.NEW), ""
     if now.text == row.before:
         return (Seen.SAME if row.before == row.after else Seen.OLD), ""

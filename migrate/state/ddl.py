@@ -186,9 +186,10 @@ def _row(row: Any) -> ShardRow:
     )
 
 
-def begin(connection: sa.Connection, migration: str, run: int, shard: int, stage: Stage) -> None:
-    """Before a statement is sent to a shard table. stage: BEGUN or UNDOING."""
-    _change(connection, migration, run, shard, stage=stage.value, attempts=shards.c.attempts + 1, began=now, ended=None)
+def begin(connection: sa.Connection, migration: str, run: int, row: ShardRow) -> None:
+    """Before a statement is sent to a shard table: row has the stage BEGUN or UNDOING, and its witness of now."""
+    values = {"stage": row.stage.value, "witness": row.witness}
+    _change(connection, migration, run, row.number, **values, attempts=shards.c.attempts + 1, began=now, ended=None)
 
 
 def end(connection: sa.Connection, migration: str, run: int, shard: int, stage: Stage, detail: str = "") -> None:
