@@ -72,6 +72,8 @@ Memory = Mapping[tuple[str, str], Seen]
 def untold(look: Look) -> frozenset[Kind]:
     """What a look says nothing of, as a server did not answer: such alarms stay as they are."""
     found: frozenset[Kind] = frozenset({Kind.DISK, Kind.RETENTION}) if look.margins.unknown else frozenset()
+    if look.now.unanswered:  # Kafka, perhaps: nothing is known of topics and partitions
+        found |= {Kind.MISSING, Kind.STOPPED}
     if look.now.unanswered or any(one.problem for one in look.now.sources):
         found |= {Kind.PARKED, Kind.LOST, Kind.LAG, Kind.NO_PROGRESS, Kind.RETENTION}
     return found
@@ -148,6 +150,9 @@ def _of_blockers(settings: Settings, look: Look) -> Iterator[Condition]:
             yield Condition(Kind.MISSING, name, f"no {name} runs", when.missing_seconds, "migrate run")
         elif one.kind is Held.SOURCE_UNREACHABLE and when.unreachable_seconds is not None:
             yield made(Kind.UNREACHABLE, when.unreachable_seconds)
+    for one in look.held:
+        if one.kind is Held.NO_WAY_BACK and when.missing_seconds is not None:
+            yield Condition(Kind.MISSING, "reverse", told(one), when.missing_seconds, "migrate --reverse run")
     if when.unreachable_seconds is not None and look.now.unanswered:
         message = "; ".join(look.now.unanswered)
         yield Condition(Kind.UNREACHABLE, "", message, when.unreachable_seconds, "migrate preflight")

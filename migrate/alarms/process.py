@@ -14,8 +14,9 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from migrate.alarms.letter import Letter
 from migrate.alarms.post import Post
-from migrate.alarms.round import took, turn
+from migrate.alarms.round import handed, took, turn
 from migrate.model import process_names
 from migrate.model.errors import ConfigError, PreflightError, ServerError
 from migrate.processes.runtime import Runtime, run_process
@@ -82,7 +83,14 @@ class AlarmLoop:
         now = replace(now, margins=self._margins(self._runtime.state, self._settings))
         idle = [one for one in self._settings.alarms.to if self._post.is_idle(one.name)]
         self._note()  # all that these have taken, so that nothing of it is due
-        letters = self._fenced(lambda connection: turn(connection, self._settings, now))
+
+        def due(connection: sa.Connection) -> dict[str, list[Letter]]:
+            letters = turn(connection, self._settings, now)
+            for receiver in idle:
+                handed(connection, self._settings.name, receiver.name, letters[receiver.name])
+            return letters
+
+        letters = self._fenced(due)
         for receiver in idle:
             self._post.send(receiver, letters[receiver.name])
 

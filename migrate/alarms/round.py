@@ -47,6 +47,14 @@ def turn(connection: sa.Connection, settings: Settings, look: Look) -> dict[str,
     return letters
 
 
+def handed(connection: sa.Connection, migration: str, receiver: str, letters: Iterable[Letter]) -> None:
+    """A receiver is about to get letters: should an alarm be over before it is known whether it took the first one, it
+    is told the end."""
+    for letter in letters:
+        if letter.status is Status.RAISED:
+            alarms.note_tried(connection, migration, letter.alarm.key, receiver)
+
+
 def took(connection: sa.Connection, migration: str, receiver: str, letter: Letter) -> None:
     """A receiver has taken a letter."""
     key = letter.alarm.key
@@ -77,7 +85,7 @@ def _settled(
 
 
 def _is_over(alarm: Alarm, told: Mapping[str, datetime], at: datetime) -> bool:
-    """Whether it is resolved, and everybody who knew of it knows that too."""
+    """Whether it is resolved, and everybody who may know of it knows that too."""
     return alarm.resolved is not None and (not told or at - alarm.resolved > _GIVEN_UP)
 
 

@@ -35,6 +35,7 @@ sent = sa.Table(
     sa.Column("sent", sa.DateTime),
 )
 seen = sa.Table("alarm_seen", metadata, *_keys(), sa.Column("value", sa.String(255)), sa.Column("changed", sa.DateTime))
+_LONG_AGO = datetime(2000, 1, 1)  # noqa: DTZ001
 Key = tuple[str, str]
 """Kind and subject."""
 
@@ -88,6 +89,12 @@ def every_sent(connection: sa.Connection, migration: str) -> dict[Key, dict[str,
 def note_sent(connection: sa.Connection, migration: str, key: Key, receiver: str) -> None:
     values = {"migration": migration, "kind": key[0], "subject": key[1], "receiver": receiver}
     connection.execute(insert(sent).values(**values, sent=now).on_duplicate_key_update(sent=now))
+
+
+def note_tried(connection: sa.Connection, migration: str, key: Key, receiver: str) -> None:
+    """It may take it from now on, also where nobody learns of that: as one who took it before it was raised."""
+    values = {"migration": migration, "kind": key[0], "subject": key[1], "receiver": receiver, "sent": _LONG_AGO}
+    connection.execute(insert(sent).values(values).prefix_with("IGNORE"))
 
 
 def forget_sent(connection: sa.Connection, migration: str, key: Key, receiver: str) -> None:

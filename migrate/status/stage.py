@@ -36,6 +36,7 @@ from migrate.status.table_state import TableState
 _VERIFY_BACK, _ABORT = Command.of("--reverse verify"), Command.of("cutover --abort")
 _FINISH, _CUTOVER, _REHEARSE = Command.of("finish"), Command.of("cutover"), Command.of("cutover --rehearse")
 _RESUME = Command.of("throttle --resume")
+_IDLE = (Kind.NOT_THERE, Kind.NOT_RUNNING)
 
 
 class Stage(StrEnum):
@@ -119,9 +120,9 @@ def _at_target(known: StageFacts) -> StageStatus:
     if known.followed and not there_runs and not back_runs:
         return _ending(now, opened)
     problems = blockers.of_stream(known.settings, now)
-    held = [*problems, *opened, *back.held]
-    stopped = known.followed and not back_runs  # as whoever ends it does first
-    if back.next is not None and not stopped:
+    behind = [replace(one, kind=Kind.NO_WAY_BACK) if one.kind in _IDLE else one for one in back.held]
+    held = [*problems, *opened, *behind]
+    if back.next is not None:
         return StageStatus(Stage.SWITCHED, held, back.next)
     if not known.followed and now.foreign:
         return StageStatus(Stage.SWITCHED, held, FOREIGN)

@@ -14,6 +14,8 @@ from migrate.settings import Settings
 from migrate.state import stop_reason
 from migrate.state.lease import LastHolder
 from migrate.state.reached import LostMessages
+from migrate.status.blocker import Blocker
+from migrate.status.blocker import Kind as Held
 from migrate.status.look import Look
 from migrate.status.margins import Margins
 from migrate.status.snapshot import PartitionStatus
@@ -64,6 +66,7 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("no publisher", [well(leading={k: v for k, v in LEADING.items() if k != LEASE})], Kind.MISSING, LEASE),
     ("no committer", [well(leading={k: v for k, v in LEADING.items() if k != "commit"})], Kind.MISSING, "commit"),
     ("no consumer", [well(partitions=[PartitionStatus("t", 0, 5, 5, 5, 9)])], Kind.MISSING, "consume"),
+    ("no reverse stream", [replace(well(), held=[Blocker(Held.NO_WAY_BACK)])], Kind.MISSING, "reverse"),
     ("a source is away", [well(sources=[replace(well().now.sources[0], problem="away")])], Kind.UNREACHABLE, "s"),
     ("a target is away", [well(unanswered=["target 't0': away"])], Kind.UNREACHABLE, ""),
     ("a full disk", [margins(free={"target 't0'": 2**31 - 1})], Kind.DISK, "target 't0'"),
@@ -134,6 +137,6 @@ def test_each_kind_can_be_turned_off() -> None:
 
 def test_what_a_server_that_is_away_would_have_told_is_unknown() -> None:
     assert untold(well()) == frozenset()
-    assert {Kind.PARKED, Kind.LOST} <= untold(well(unanswered=["target 't0': away"]))
+    assert {Kind.PARKED, Kind.LOST, Kind.MISSING, Kind.STOPPED} <= untold(well(unanswered=["target 't0': away"]))
     away = replace(well(), margins=Margins(unknown=frozenset({"target 't0'"})))
     assert untold(away) == {Kind.DISK, Kind.RETENTION}

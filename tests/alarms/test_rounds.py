@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.alarms.letter import Letter
-from migrate.alarms.round import took, turn
+from migrate.alarms.round import handed, took, turn
 from migrate.settings import State
 from migrate.state import alarms, database
 from migrate.status.look import Look
@@ -47,6 +47,11 @@ class Rounds:
                 took(connection, self.name, "one", letter)
         return [(one.alarm.kind, one.status.value) for one in letters]
 
+    def hand(self, letters: list[Letter]) -> None:
+        """And nothing is known of whether it took them."""
+        with self._state.begin() as connection:
+            handed(connection, self.name, "one", letters)
+
     def ages(self, seconds: int) -> None:
         """So much time goes by."""
         with self._state.begin() as connection:
@@ -65,6 +70,16 @@ def rounds(state: sa.Engine) -> Rounds:
 
 
 PARKED, WELL = well(parked=1), well()
+
+
+def test_an_alarm_that_is_over_before_it_is_known_who_took_it_is_ended_for_them(rounds: Rounds) -> None:
+    """Lost: an incident at the receiver that nobody closed: the alarm was over, and forgotten, while its first letter
+    was on the way, or the receiver had taken it and its answer was lost."""
+    letters = rounds.due(PARKED)
+    rounds.hand(letters)
+    assert [one.status.value for one in rounds.due(PARKED)] == ["raised"], "until it is known that it took it"
+    assert rounds.take(WELL) == [("parked", "resolved")]
+    assert (rounds.take(WELL), rounds.rows()) == ([], 0)
 
 
 def test_an_alarm_is_raised_once_and_resolved_once_and_nothing_of_it_stays(rounds: Rounds) -> None:

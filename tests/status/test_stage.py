@@ -46,6 +46,7 @@ UNLIKE = [Blocker(Kind.UNLIKE, "shop.t", {"reason": "shop_1.t_0 has other column
 OLD = Blocker(Kind.VERIFIED_TOO_LONG_AGO, facts={"hours": 24.0})
 BACK_IS_READY = ReverseReadiness([], None)
 NO_REVERSE = ReverseReadiness([Blocker(Kind.NOT_THERE)], Command.of("--reverse init"))
+IDLE = ReverseReadiness([Blocker(Kind.NOT_RUNNING)], Command.of("--reverse run"))
 BEGINS = ReverseReadiness([Blocker(Kind.NOT_BEGUN, "t0")], Command.of("--reverse status --watch"))
 STATES = tuple(TableState)
 
@@ -201,7 +202,7 @@ T = TableState
             Stage.SWITCHED,
             "migrate finish",
         ),
-        (facts(followed=True, back=NO_REVERSE, running=(True, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
+        (facts(followed=True, back=IDLE, running=(True, False), **AT_TARGET), Stage.SWITCHED, "migrate --reverse run"),
         (facts(followed=True, running=(False, False), **AT_TARGET), Stage.SWITCHED, "migrate finish"),
         (
             facts(snapshot(parked=1), followed=True, running=(False, False), **AT_TARGET),
