@@ -160,7 +160,9 @@ class CopyTogether:
             if not (wave := together.wave(chunks, min(most_rows or SMALL_ROWS, SMALL_ROWS))):
                 return False
             settings = for_tasks(position.where_read(self._state, self._settings))  # once the attempts are open
-            works = [CopyWork(CopyJob(settings, copy.planned, copy.aside), attempt) for copy, attempt in wave]
+            works = [
+                CopyWork(CopyJob(settings, copy.planned, copy.aside, copy.part), attempt) for copy, attempt in wave
+            ]
             waves.append((wave, threads.submit(run_wave, self._spark, works, tasks)))
         return True
 

@@ -151,7 +151,7 @@ def _of_blockers(settings: Settings, look: Look) -> Iterator[Condition]:
         elif one.kind is Held.SOURCE_UNREACHABLE and when.unreachable_seconds is not None:
             yield made(Kind.UNREACHABLE, when.unreachable_seconds)
     for one in look.held:
-        if one.kind is Held.NO_WAY_BACK and when.missing_seconds is not None:
+        if one.kind is Held.NOT_CARRYING and when.missing_seconds is not None:
             yield Condition(Kind.MISSING, "reverse", told(one), when.missing_seconds, "migrate --reverse run")
     if when.unreachable_seconds is not None and look.now.unanswered:
         message = "; ".join(look.now.unanswered)

@@ -17,6 +17,8 @@ from migrate.state import cutover, switch
 from migrate.state.cutover import Direction, Outcome, StepState
 from migrate.state.switch import Writes
 
+_ROLLBACK, _CUTOVER = "`migrate rollback --without NAME`", "`migrate cutover --without NAME`"
+
 
 class CutoverEnd:
     def __init__(self, context: CutoverContext, journal: Journal, report: CutoverReport) -> None:
@@ -54,14 +56,15 @@ class CutoverEnd:
         try:
             self._context.other_blocks.give_back(still)
         except ServerError as error:
-            back = "rollback" if self._context.direction is Direction.THERE else "cutover"
-            hint = f"`migrate {back} --without NAME` goes back without a server that is lost for good"
+            back = _ROLLBACK if self._context.direction is Direction.THERE else _CUTOVER
+            hint = f"{back} goes back without a server that is lost for good"
             raise ServerError(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint) from error.__cause__
 
     def rehearsal(self, began: float) -> None:
         """Writes were stopped for a rehearsal. Raises ServerError; then the guardian does it."""
         for server in self._context.servers:
             server.unlock()
+        self._lift()
         self.give_back(self._report.run, "it was a rehearsal")
         self._report.measured = True
         self._report.freeze_seconds = time.monotonic() - began
@@ -107,8 +110,8 @@ class CutoverEnd:
         why = error.message if isinstance(error, MigrateError) else type(error).__name__
         for server in context.servers:
             server.close()
-        if not switching and context.alone is not None and context.alone.unexpired:
-            context.blocks.lift()  # first of all, and without the state, which may be what hangs
+        if not switching:
+            self._lift()
         self._journal.write_failed()
         took = self.give_back(self._report.run, why)
         if took and isinstance(error, MigrateError):
@@ -118,3 +121,8 @@ class CutoverEnd:
                 f"applications are switched, the last steps are not done: {why}",
                 hint="run the same command again: it continues from there",
             ) from error
+
+    def _lift(self) -> None:
+        """First of all, and without the state, which may be what hangs."""
+        if self._context.alone is not None and self._context.alone.unexpired:
+            self._context.blocks.lift()

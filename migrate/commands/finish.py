@@ -113,6 +113,8 @@ def finish(
         return plans
     with alone(settings, state), around(settings, Phase.FINISH, {"abandoned": "yes" if abandon else "no"}):
         with state.begin() as connection:
+            if begun is None and finished.find(connection, settings.name) is not None:
+                raise PreflightError("another `migrate finish` began meanwhile", hint="see `migrate status`")
             if begun is None:  # a cutover, or a process, may have begun since
                 _refuse(connection, settings, names, abandon=abandon, ours=process_names.CUTOVER)
                 if switch.get(connection, settings.name).side is not side:

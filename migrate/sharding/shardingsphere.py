@@ -166,7 +166,7 @@ class RuleFile:
         spec: dict[str, object] = {"nodes": nodes}
         for level, name in (("database", "databaseStrategy"), ("table", "tableStrategy")):
             strategy, where = written.get(name), f"{key}.{name}"
-            if strategy is None:
+            if _says_nothing(strategy):
                 default = f"default{name[0].upper()}{name[1:]}"
                 strategy, where = self._rule.get(default), default
             chosen = self._strategy(strategy, where)
@@ -194,7 +194,7 @@ class RuleFile:
 
     def _strategy(self, strategy: object, key: str) -> dict[str, Any] | None:
         where = f"{self._name}: {key}"
-        if strategy is None:
+        if _says_nothing(strategy):
             return None
         written = self._mapping(strategy, key)
         if len(written) > 1:
@@ -261,3 +261,9 @@ def _with_value_types(spec: dict[str, object], value_types: Mapping[str, str]) -
         elif types:
             spec[level] = {**written, "value-type": types[written["column"]]}
     return spec
+
+
+def _says_nothing(strategy: object) -> bool:
+    """Whether ShardingSphere takes a strategy for left out, so that the default one counts, also where it is written as
+    `{}` (its `YamlShardingStrategyConfigurationSwapper`). `none:` without a value is one all the same."""
+    return strategy is None or strategy == {}

@@ -69,7 +69,7 @@ class Kind(StrEnum):
     REFUSED = "refused"
     NOT_THERE = "not there"
     NOT_RUNNING = "not running"
-    NO_WAY_BACK = "no way back"  # it is not there, or does not run, while applications are at the targets
+    NOT_CARRYING = "not carrying"  # it is not there, or does not run, while applications are at the targets
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Snapshot:
 
     @property
     def waiting_messages(self) -> int:
-        return sum(part.waiting for part in self.partitions)
+        return sum(max(0, part.waiting) for part in self.partitions)  # less than none where a topic was made again
 
     @property
     def rows_applied(self) -> int:
@@ -98,7 +98,9 @@ class Snapshot:
     def drained(self) -> bool:
         """Everything the sources logged up to now is at the target, and no delete waits to come back."""
         caught_up = all(source.caught_up for source in self.sources)
-        waiting = self.gone or self.waiting_messages or self.records.get("new", 0) or self.unanswered
+        waiting = (
+            self.gone or any(part.waiting for part in self.partitions) or self.records.get("new", 0) or self.unanswered
+        )
         return caught_up and not waiting and not self.returning and not self.lacking
 
     def as_dict(self) -> dict[str, Any]:

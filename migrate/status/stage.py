@@ -120,7 +120,7 @@ def _at_target(known: StageFacts) -> StageStatus:
     if known.followed and not there_runs and not back_runs:
         return _ending(now, opened)
     problems = blockers.of_stream(known.settings, now)
-    behind = [replace(one, kind=Kind.NO_WAY_BACK) if one.kind in _IDLE else one for one in back.held]
+    behind = [replace(one, kind=Kind.NOT_CARRYING) if one.kind in _IDLE else one for one in back.held]
     held = [*problems, *opened, *behind]
     if back.next is not None:
         return StageStatus(Stage.SWITCHED, held, back.next)

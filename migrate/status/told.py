@@ -124,7 +124,7 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
     Kind.REFUSED: lambda _, of: f"{of['reason']} ({of['way_out']})" if of["way_out"] else str(of["reason"]),
     Kind.NOT_THERE: lambda *_: "the reverse stream is not there",
     Kind.NOT_RUNNING: lambda *_: "the reverse stream does not run",
-    Kind.NO_WAY_BACK: lambda *_: (
+    Kind.NOT_CARRYING: lambda *_: (
         "the reverse stream does not run: what applications write at the targets does not reach the sources"
     ),
 }

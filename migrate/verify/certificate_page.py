@@ -33,12 +33,13 @@ def html_page(certificate: Mapping[str, Any]) -> str:
     """The page of a certificate, also of one of an earlier version."""
     title = f"Verification {certificate['verification']} of migration {certificate['migration']}"
     compared = f"{counted(certificate['rows'], 'row')} of {counted(len(certificate['tables']), 'table')}"
-    told = was_resumed(certificate)
+    told, added = was_resumed(certificate), certificate.get("added", ())
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict {"clean" if certificate["clean"] else "unclean"}">{escape(verdict(certificate))}</p>',
         f"<p>From {escape(certificate['started'])} to {escape(certificate['finished'])}: {escape(compared)}.</p>",
         *([f"<p>Resumed {escape(told)}.</p>"] if told else []),
+        *([f"<p>Not compared, as they were added meanwhile: {escape(', '.join(added))}.</p>"] if added else []),
         "<h2>Where the sources stood</h2>",
         _table(
             ("Source", "Before", "After"),

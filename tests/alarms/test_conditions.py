@@ -66,7 +66,7 @@ CASES: list[tuple[str, list[Look], Kind, str]] = [
     ("no publisher", [well(leading={k: v for k, v in LEADING.items() if k != LEASE})], Kind.MISSING, LEASE),
     ("no committer", [well(leading={k: v for k, v in LEADING.items() if k != "commit"})], Kind.MISSING, "commit"),
     ("no consumer", [well(partitions=[PartitionStatus("t", 0, 5, 5, 5, 9)])], Kind.MISSING, "consume"),
-    ("no reverse stream", [replace(well(), held=[Blocker(Held.NO_WAY_BACK)])], Kind.MISSING, "reverse"),
+    ("no reverse stream", [replace(well(), held=[Blocker(Held.NOT_CARRYING)])], Kind.MISSING, "reverse"),
     ("a source is away", [well(sources=[replace(well().now.sources[0], problem="away")])], Kind.UNREACHABLE, "s"),
     ("a target is away", [well(unanswered=["target 't0': away"])], Kind.UNREACHABLE, ""),
     ("a full disk", [margins(free={"target 't0'": 2**31 - 1})], Kind.DISK, "target 't0'"),

@@ -134,6 +134,15 @@ def test_the_smallest_file_is_read() -> None:
     assert str(rule.route({"user_id": "3"})) == "ds_1.orders"
 
 
+def test_an_empty_strategy_is_the_default_one() -> None:
+    text = changed("standard: {shardingColumn: user_id, shardingAlgorithmName: mod}\n", "{}\n")
+    default = "  defaultDatabaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: mod}}\n"
+    spec = RuleFile(text.replace("  shardingAlgorithms", default + "  shardingAlgorithms")).spec("orders")
+    mod = {"column": "user_id", "algorithm": "INLINE", "props": {"algorithm-expression": "ds_${user_id % 2}"}}
+    assert spec["database"] == mod
+    assert "database" not in RuleFile(text).spec("orders")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -170,7 +170,7 @@ def test_promtool_finds_nothing_wrong_with_the_names() -> None:
         ([Kind.COPY_RUNS, Kind.BEHIND, Kind.UNVERIFIED], Verdict.FINE),
         ([Kind.STOPPED], Verdict.PERSON),
         ([Kind.NOT_RUNNING], Verdict.FINE),
-        ([Kind.NO_WAY_BACK], Verdict.PERSON),
+        ([Kind.NOT_CARRYING], Verdict.PERSON),
         ([Kind.BEHIND, Kind.PARKED], Verdict.PERSON),
         ([Kind.NO_ANSWER], Verdict.UNKNOWN),
         ([Kind.SOURCE_UNREACHABLE, Kind.BEHIND], Verdict.UNKNOWN),

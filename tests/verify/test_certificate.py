@@ -113,6 +113,15 @@ def test_the_html_page_says_the_same_and_escapes_what_rows_and_names_say() -> No
     assert html_page({**make("m", 5, AT, AT, POINTS, [CLEAN])}).count("CLEAN: source and target are equal") == 1
 
 
+def test_a_page_says_that_tables_are_left_out_of_it() -> None:
+    """Lost: that a table joined while the others were compared, on the page that an auditor gets."""
+    certificate = {**make("m", 5, AT, AT, POINTS, [CLEAN]), "added": ["shop.new", "shop.<b>"], "all_tables": False}
+    for told in (page(certificate), html_page(certificate)):
+        assert "CLEAN: the tables below are equal; not all tables were compared" in told
+        assert "ot compared, as they were added meanwhile: shop.new, shop." in told
+    assert "shop.&lt;b&gt;" in html_page(certificate)
+
+
 def test_the_html_page_is_whole() -> None:
     """Every element is closed, in its order; nothing is loaded from elsewhere."""
     html = html_page(make("m", 5, AT, AT, POINTS, [replace(CLEAN, differences=3, named=(NAMED,)), CLEAN]))
