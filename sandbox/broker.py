@@ -28,10 +28,13 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
+_BY_TOKEN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Of a broker that is reached by TLS and a password (SASL_SSL, SCRAM-SHA-512), and asks an authorizer what each of
-    them may do: nothing, until it is granted.
+    """Of a broker that is reached by TLS and a password (SASL_SSL, SCRAM-SHA-512) or a token (OAUTHBEARER, of which
+    nothing but its times is checked), and asks an authorizer what each of them may do: nothing, until it is granted.
 
     certificate: PEM file with the broker's key and certificate. ca: of the authority that signed it. passwords: by
     account. admin: the account that may do everything.
@@ -52,6 +55,12 @@ class Accounts:
             "ssl.ca.location": str(self.ca),
         }
 
+    def by_token(self) -> dict[str, str]:
+        """As `options`, for whoever has a token."""
+        by_password = self.options(self.admin)
+        kept = {name: value for name, value in by_password.items() if not name.startswith("sasl.")}
+        return {**kept, "sasl.mechanism": "OAUTHBEARER"}
+
     def properties(self) -> dict[str, str | int]:
         """Of the broker."""
         login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -59,9 +68,10 @@ class Accounts:
         return {
             "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "SASL_SSL",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512,OAUTHBEARER",
             "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": jaas,
+            "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{_BY_TOKEN} required;",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.certificate),
             "ssl.truststore.type": "PEM",

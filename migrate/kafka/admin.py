@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # documented there
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from migrate.kafka import client_close
+from migrate.kafka import client_close, token
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Kafka
 
@@ -34,8 +34,13 @@ def client_options(settings: Kafka) -> dict[str, Any]:
     """What every client of this service starts from.
 
     The library's own lines stay out: a broker that is away would give twenty a second, and errors are told by calls.
+    Raises ServerError where `token_command` brings no token.
     """
-    known = {"bootstrap.servers": settings.bootstrap, "client.id": "migrate", "log_level": 2}
+    known: dict[str, Any] = {"bootstrap.servers": settings.bootstrap, "client.id": "migrate", "log_level": 2}
+    if settings.token_command:
+        tokens = token.of(settings.token_command, settings.token_environment)
+        tokens.require()
+        known["oauth_cb"] = tokens
     return {**known, **settings.security_options}
 
 

@@ -19,7 +19,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from migrate.kafka import client_close
 from migrate.kafka.admin import client_options
+from migrate.model.errors import ServerError
 from migrate.settings import Kafka
+
+_NOT_NOW = (KafkaException, ServerError)
+"""No client can be made: a certificate is being replaced, the program of the token fails."""
 
 EVERY = 30.0
 """Seconds between two looks at what is silent."""
@@ -92,7 +96,7 @@ class SilentPartitions:
         self._idle = False
         if wanted:
             specs = {TopicPartition(*place): OffsetSpec.latest() for place in wanted}  # type: ignore[no-untyped-call]
-            with suppress(KafkaException):  # not now: a certificate is being replaced
+            with suppress(*_NOT_NOW):
                 self._admin = AdminClient(client_options(self._settings))  # a new one, which has forgotten nothing
                 answers = self._admin.list_offsets(specs, request_timeout=_ANSWER)
                 self._asked = {(str(part.topic), int(part.partition)): answer for part, answer in answers.items()}
@@ -115,9 +119,9 @@ class SilentPartitions:
         return ""
 
     def _another_reads(self, place: Place, offset: int) -> bool:
-        options = {**client_options(self._settings), "group.id": self._group, "enable.auto.commit": False}
+        more = {"group.id": self._group, "enable.auto.commit": False}
         try:
-            another = Consumer(options)
+            another = Consumer({**client_options(self._settings), **more})
             try:
                 another.assign([TopicPartition(*place, offset)])
                 ends = time.monotonic() + _ANSWER
@@ -127,7 +131,7 @@ class SilentPartitions:
                 return False
             finally:
                 client_close.close(another.close, self._settings)
-        except KafkaException:
+        except _NOT_NOW:
             return False
 
 
@@ -137,7 +141,7 @@ def alone(producer: Producer, settings: Kafka) -> bool:
         return False
     try:
         another = AdminClient(client_options(settings))
-    except KafkaException:
+    except _NOT_NOW:
         return False
     client_close.drop(another)
     return _answered(another, _OTHER) and not _answered(producer, _AGAIN)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 from migrate.model.errors import ServerError
+from migrate.secret_program import printed
 from migrate.settings import Server
 
-_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"})
 _HINT = "`password_command` is to print the password, and nothing else, and to end with status 0"
 
 
@@ -19,30 +16,8 @@ def password_of(server: Server) -> str:
     """
     if not server.password_command:
         return server.password.get_secret_value()
-    program = server.password_command[0]
-    where = f"password_command '{program}' for {server.user} at {server.address}"
-    try:
-        done = subprocess.run(
-            server.password_command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(server),
-            timeout=server.connect_timeout,
-            check=True,
-        )
-    except OSError as error:
-        raise ServerError(f"{where}: {error.strerror}", hint=_HINT) from None
-    except subprocess.TimeoutExpired:
-        raise ServerError(f"{where}: did not end within {server.connect_timeout:g} s", hint=_HINT) from None
-    except subprocess.CalledProcessError as error:
-        raise ServerError(f"{where}: exit status {error.returncode}", hint=_HINT) from None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    where = f"password_command '{server.password_command[0]}' for {server.user} at {server.address}"
+    lines = printed(server.password_command, server.password_environment, server.connect_timeout, where, _HINT)
     if len(lines) != 1 or not lines[0]:
         raise ServerError(f"{where}: printed {len(lines)} lines instead of one", hint=_HINT)
     return lines[0]
-
-
-def _environment(server: Server) -> dict[str, str]:
-    wanted = {*_KEPT, *server.password_environment}
-    return {name: value for name, value in os.environ.items() if name in wanted or name.startswith("LC_")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -42,6 +42,11 @@ class Kafka(Section):
     max_message_bytes: int = Field(default=1_000_000, ge=10_000)
     security: dict[str, str | SecretStr] = Field(default_factory=dict)
     """librdkafka's options, of those in `kafka_security.ALLOWED`; those that hold a secret are SecretStr."""
+    token_command: tuple[str, ...] = ()
+    """With `sasl.mechanism: OAUTHBEARER`: a program and its arguments that print a token, and in a second line the Unix
+    time at which it ends, where the token does not say so itself."""
+    token_environment: tuple[str, ...] = ()
+    """Names of further environment variables that it gets, besides PATH, HOME, LANG and the like."""
 
     @field_validator("security")
     @classmethod
@@ -54,6 +59,18 @@ class Kafka(Section):
                 refuse_sample(option.get_secret_value(), key)
             found[key] = option
         return found
+
+    @model_validator(mode="after")
+    def _one_way_to_a_token(self) -> Self:
+        if not self.token_command:
+            return self
+        named = {key: str(value) for key, value in self.security.items()}
+        mechanism = named.get("sasl.mechanism", named.get("sasl.mechanisms", ""))
+        if mechanism.upper() != "OAUTHBEARER":
+            raise ValueError("token_command goes with sasl.mechanism: OAUTHBEARER under security")
+        if named.get("sasl.oauthbearer.method", "default").lower() != "default":
+            raise ValueError("token_command or sasl.oauthbearer.method: one of the two brings the token")
+        return self
 
     @property
     def security_options(self) -> dict[str, str]:

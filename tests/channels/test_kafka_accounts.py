@@ -7,6 +7,7 @@ have accounts of their own (20 s, long).
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Guarded:
         until(lambda: all(admin.describe(whole.kafka, name) for name in names), "the topics")
 
     def with_account(self, settings: Settings, account: str) -> Settings:
-        kafka = settings.kafka.model_copy(update={"security": self.accounts.options(account)})
+        kafka = settings.kafka.model_copy(update={"security": self.accounts.options(account), "token_command": ()})
         return settings.model_copy(update={"kafka": kafka})
 
     def as_account(self, account: str) -> dict[str, str]:
@@ -186,21 +187,85 @@ def test_where_nobody_is_refused_anything_all_is_given(kafka: KafkaBroker) -> No
     assert account_rights.check(settings) == []
 
 
-def flow_with_accounts(box: Sandbox, guarded: Guarded, directory: Path) -> Flow:
+TOKEN = """\
+import base64, json, os, time
+from pathlib import Path
+
+def part(value):
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+with open(Path(__file__).with_suffix(".runs"), "a") as runs:
+    runs.write("1")
+assert "PASSWORD" not in os.environ
+now, seconds = time.time(), float(os.environ.get("SECONDS", 600))
+print(part({"alg": "none"}) + "." + part({"sub": os.environ["WHO"], "iat": now, "exp": now + seconds}) + ".")
+"""
+"""A program that prints a token of the account that WHO names."""
+
+
+def token_command(directory: Path, text: str = TOKEN) -> list[str]:
+    program = directory / "token.py"
+    program.write_text(text, "utf-8")
+    return [sys.executable, str(program)]
+
+
+def by_token(guarded: Guarded, directory: Path, text: str = TOKEN) -> Kafka:
+    security, command = guarded.accounts.by_token(), token_command(directory, text)
+    more = {"security": security, "token_command": command, "token_environment": ["WHO", "SECONDS"]}
+    return make_settings(kafka={"bootstrap": guarded.broker.bootstrap, "topic": unique("guarded"), **more}).kafka
+
+
+def test_a_client_asks_the_program_for_another_token_before_its_own_ends(
+    guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud's token is valid for minutes, and a publisher runs for weeks."""
+    monkeypatch.setenv("WHO", "admin")
+    monkeypatch.setenv("PASSWORD", "of somebody else's")
+    monkeypatch.setenv("SECONDS", "5")
+    settings, runs = by_token(guarded, tmp_path), tmp_path / "token.runs"
+    assert admin.brokers(settings) == 1
+    with closing(PartitionReader(settings, "tokens")) as reader:
+        before = runs.stat().st_size
+        until(lambda: (reader.poll(1, 0.1), runs.stat().st_size > before + 1)[1], "a second token of this client's")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("raise SystemExit(3)", "exit status 3"),
+        ("print('a'); print('b'); print('c')", "printed 3 lines instead of one or two"),
+        ("print('opaque')", "when the token ends is not known"),
+        ("print('opaque'); print(1)", "the token has ended already"),
+    ],
+)
+def test_why_there_is_no_token_is_told_and_never_the_token(
+    guarded: Guarded, tmp_path: Path, impatient: None, text: str, told: str
+) -> None:
+    error = refused(by_token(guarded, tmp_path, text))
+    assert told in error.message, error
+    assert "opaque" not in f"{error.message} {error.hint}"
+
+
+def flow_with_accounts(box: Sandbox, guarded: Guarded, directory: Path, how: str) -> Flow:
     """Of commands with the account that may do everything, and of processes with accounts of their own."""
     options = {**guarded.accounts.options("admin"), "sasl.username": "${WHO}", "sasl.password": "${PASSWORD}"}
-    security = f", security: {json.dumps(options)}"
+    more = ""
+    if how == "token":
+        options = guarded.accounts.by_token()
+        more = f", token_environment: [WHO], token_command: {json.dumps(token_command(directory))}"
+    security = f", security: {json.dumps(options)}{more}"
     flow = Flow(box, guarded.broker, directory, unique("accounts"), box.source, kafka_more=security)
     flow.migration.environment.update(guarded.as_account("admin"))
     return flow
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("how", ["password", "token"])
 def test_each_process_works_with_an_account_that_has_what_it_needs_and_says_what_is_taken_away(
-    box: Sandbox, guarded: Guarded, tmp_path: Path
+    box: Sandbox, guarded: Guarded, tmp_path: Path, how: str
 ) -> None:
     """A delete that finds nothing goes through the delay topics and back."""
-    with closing(flow_with_accounts(box, guarded, tmp_path)) as flow:
+    with closing(flow_with_accounts(box, guarded, tmp_path, how)) as flow:
         settings = load_with_text(flow.migration.config, flow.migration.environment)[0]
         box.source.execute("INSERT INTO orders VALUES (1, 1, 1, 'never copied')", database=flow.database)
         flow.migration.do("init")
