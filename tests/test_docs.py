@@ -33,6 +33,7 @@ from migrate.sharding.spec import spec_of
 from sandbox.__main__ import _arguments as sandbox_arguments
 from sandbox.settings import IMAGES, KAFKA_VERSION
 from tests.jobs.cluster import SPARK_HOME
+from tests.sharding.test_class_based import install
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -266,8 +267,14 @@ def readme_config() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("snippet", snippets("yaml"), ids=str)
-def test_a_config_snippet_loads(snippet: Snippet) -> None:
+def test_a_config_snippet_loads(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = yaml.safe_load(snippet.text)
+    if "CLASS_BASED" in snippet.text:  # the function is on the same page
+        page = snippet.page.read_text("utf-8")
+        code, points = (re.findall(rf"```{kind}\n(.*?)```", page, re.S)[0] for kind in ("python", "toml"))
+        points = points.replace('"', "").replace("project.entry-points.", "")
+        install(tmp_path, "shards_by_region", code, points)
+        monkeypatch.syspath_prepend(tmp_path)
     if "sharding" in written:  # the part of one table
         content = {"content": RULES.read_bytes()} if "file" in written["sharding"] else {}
         spec = spec_of({**written["sharding"], **content}, "shop.orders")

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate.model.errors import ConfigError
+from migrate.sharding.class_based import is_complex
 
+CLASS_BASED = "CLASS_BASED"
 INLINES = ("INLINE", "COMPLEX_INLINE")
-ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL", "INTERVAL", *INLINES)
+ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL", "INTERVAL", *INLINES, CLASS_BASED)
 SPEC_KEYS = ("nodes", "database", "table")
-_LEVEL_KEYS = ("column", "columns", "algorithm", "props", "value-type", "value-types")
+_LEVEL_KEYS = ("column", "columns", "algorithm", "props", "value-type", "value-types", "examples")
 INLINE_KEYS = ("algorithm-expression", "allow-range-query-with-inline-sharding", "sharding-columns")
 
 
@@ -20,10 +22,11 @@ class Level:
 
     name: str
     key: str
-    columns: tuple[str, ...]  # several for COMPLEX_INLINE alone
+    columns: tuple[str, ...]  # several for COMPLEX_INLINE, and a class of that kind, alone
     algorithm: str
     props: Mapping[str, object]
     value_types: Mapping[str, str]  # by column, in lower case
+    examples: Sequence[Sequence[str]] = ()  # of CLASS_BASED: a value of each column, and the name that is chosen
 
     def value_type(self, column: str) -> str | None:
         return self.value_types.get(column.lower())
@@ -51,13 +54,24 @@ def level_of(spec: Mapping[str, object], name: str, where: str) -> Level | None:
     props = written.get("props") or {}
     if not isinstance(props, Mapping):
         raise ConfigError(f"{key}.props must be a mapping")
-    columns = _columns(written, key, algorithm.upper() == "COMPLEX_INLINE")
-    return Level(name, key, columns, algorithm.upper(), props, _value_types(written, columns, key))
+    kind = algorithm.upper()
+    columns = _columns(written, key, kind == "COMPLEX_INLINE" or (kind == CLASS_BASED and is_complex(props)))
+    examples = _examples(written, key, kind, len(columns))
+    return Level(name, key, columns, kind, props, _value_types(written, columns, key), examples)
+
+
+def _examples(written: Mapping[str, object], key: str, kind: str, columns: int) -> list[list[str]]:
+    given = written.get("examples", [])
+    if given and kind != CLASS_BASED:
+        raise ConfigError(f"{key}.examples goes with CLASS_BASED, and it is {kind}")
+    if not isinstance(given, list) or not all(isinstance(one, list) and len(one) == columns + 1 for one in given):
+        raise ConfigError(f"{key}.examples is a list of lists: a value of each column, and the name that is chosen")
+    return [[str(part) for part in one] for one in given]
 
 
 def _columns(written: Mapping[str, object], key: str, several: bool) -> tuple[str, ...]:
     if several != ("columns" in written) or (several and "column" in written):
-        wanted = "COMPLEX_INLINE takes columns: [a, b]" if several else "columns: is for COMPLEX_INLINE"
+        wanted = "a complex strategy takes columns: [a, b]" if several else "columns: is for a complex strategy"
         raise ConfigError(f"{key}.column is missing or not a text", hint=wanted)
     columns = written["columns"] if several else [written.get("column")]
     if not isinstance(columns, list) or not columns or not all(isinstance(each, str) and each for each in columns):

@@ -13,12 +13,13 @@ from typing import Any
 
 from migrate.model.errors import ConfigError
 from migrate.sharding.algorithms import Algorithm, Numbering, build_algorithm
+from migrate.sharding.class_based import ClassBased
 from migrate.sharding.columns import ValueReader, value_reader
 from migrate.sharding.in_server import of_algorithm, of_inline
 from migrate.sharding.inline import compile_inline, expand_nodes
 from migrate.sharding.intervals import Interval, build_interval
 from migrate.sharding.javatypes import JavaError, JavaType, to_units
-from migrate.sharding.levels import ALGORITHMS, INLINE_KEYS, INLINES, SPEC_KEYS, Level, known, level_of
+from migrate.sharding.levels import ALGORITHMS, CLASS_BASED, INLINE_KEYS, INLINES, SPEC_KEYS, Level, known, level_of
 from migrate.sharding.places import Choice, Place, TableRule
 
 __all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node", "places_of"]
@@ -136,6 +137,13 @@ class _Builder:
             if level.algorithm == "INLINE":
                 expression = str(level.props["algorithm-expression"])
                 in_server = of_inline(expression, self._bound_name(level.columns[0]), reader)
+        elif level.algorithm == CLASS_BASED:
+            chosen = ClassBased.of(level.props, level.key, names, level.columns)
+            chosen.refuse_unlike(level.key, level.examples, used)
+            bucket, name = chosen.bucket, str
+            self._notes.append(
+                f"{level.key}: {chosen.package} decides for {chosen.java_class}: every machine needs it, Spark's too"
+            )
         elif level.algorithm == "INTERVAL":
             interval = build_interval(level.props, level.key, names)
             bucket, name = _function(level, interval, reader.java), interval.name
@@ -149,7 +157,7 @@ class _Builder:
             in_server = of_algorithm(algorithm, reader)
         for each in used:
             self._note_type(level, each)
-        ordinals = _Ordinals(name, names, tell=level.algorithm not in INLINES)
+        ordinals = _Ordinals(name, names, tell=level.algorithm not in (*INLINES, CLASS_BASED))
         return Choice(level.name, level.algorithm, positions, bucket, ordinals, in_server)
 
     def _bound_name(self, column: str) -> str:

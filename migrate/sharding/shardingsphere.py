@@ -47,9 +47,8 @@ _WAY_OUT = {
 _NO_RULE = {
     "HINT_INLINE": "the application gives the value by HintManager, so no column says where a row belongs; write the "
     "rule that its code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from",
-    "CLASS_BASED": "a Java class decides, and no Java runs here; write what it computes as INLINE or COMPLEX_INLINE",
 }
-_STANDARD = (*_AUTO_ALGORITHMS, "INLINE", "INTERVAL")
+_STANDARD = (*_AUTO_ALGORITHMS, "INLINE", "INTERVAL", "CLASS_BASED")
 _MOST_TABLES = 100_000
 
 
@@ -104,11 +103,17 @@ class RuleFile:
         """The logical tables of the file."""
         return (*self._tables, *self._auto_tables)
 
-    def spec(self, table: str, value_types: Mapping[str, str] | None = None) -> dict[str, object]:
+    def spec(
+        self,
+        table: str,
+        value_types: Mapping[str, str] | None = None,
+        examples: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
         """The mapping that build_rule() takes, for one logical table (its name in any case).
 
-        `value_types` adds a Java type for a sharding column. Raises ConfigError for a table that is not in
-        the file and for whatever is not supported, naming it.
+        `value_types` adds a Java type for a sharding column; `examples` adds them to a level, `database` or `table`,
+        that a class decides. Raises ConfigError for a table that is not in the file and for whatever is not supported,
+        naming it.
         """
         if table.lower() in self._per_table:
             tag = self._per_table[table.lower()]
@@ -124,7 +129,7 @@ class RuleFile:
         else:
             known = ", ".join(self.tables) or "none"
             raise ConfigError(f"{self._name} has no table '{table}'", hint=f"tables there: {known}")
-        return _with_value_types(spec, value_types or {})
+        return _with_examples(_with_value_types(spec, value_types or {}), examples or {}, f"{self._name}: {table}")
 
     def _sharding_rule(self, content: object) -> dict[str, Any]:
         rules = content.get("rules") if isinstance(content, dict) else None
@@ -220,7 +225,7 @@ class RuleFile:
         columns = written.get("shardingColumns")
         if not isinstance(columns, str) or not columns.strip():
             raise ConfigError(f"{where}.shardingColumns is missing", hint="several, with commas")
-        type_, props = self._algorithm(written.get("shardingAlgorithmName"), where, ("COMPLEX_INLINE",))
+        type_, props = self._algorithm(written.get("shardingAlgorithmName"), where, ("COMPLEX_INLINE", "CLASS_BASED"))
         return {"columns": [name.strip() for name in columns.split(",")], "algorithm": type_, "props": props}
 
     def _algorithm(self, name: object, where: str, supported: Sequence[str]) -> tuple[str, dict[str, Any]]:
@@ -260,6 +265,15 @@ def _with_value_types(spec: dict[str, object], value_types: Mapping[str, str]) -
             spec[level] = {**written, "value-types": types}
         elif types:
             spec[level] = {**written, "value-type": types[written["column"]]}
+    return spec
+
+
+def _with_examples(spec: dict[str, object], examples: Mapping[str, object], where: str) -> dict[str, object]:
+    for level, given in examples.items():
+        written = spec.get(level)
+        if not isinstance(written, dict):
+            raise ConfigError(f"{where}: examples.{level}: nothing chooses by it", hint="database, table, or both")
+        spec[level] = {**written, "examples": given}
     return spec
 
 

@@ -9,7 +9,7 @@ from migrate.model.errors import ConfigError
 from migrate.sharding.javatypes import JavaType
 from migrate.sharding.shardingsphere import RuleFile
 
-_OF_A_FILE = ("file", "content", "logic-table", "value-types")
+_OF_A_FILE = ("file", "content", "logic-table", "value-types", "examples")
 
 
 def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -> Mapping[str, object]:
@@ -17,7 +17,8 @@ def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -
 
     written: that mapping; or `file`, the name of a rule file, with `content`, its bytes, which
     `migrate.settings.loading` adds. Beside it: `logic-table`, the table's name there (without it that of `table`, which
-    is written as `shop.orders`), and `value-types`, Java types by sharding column. part: what messages call it.
+    is written as `shop.orders`), `value-types`, Java types by sharding column, and `examples`, by level. part: what
+    messages call it.
     Raises ConfigError, which names the table, and the key or the file.
     """
     if "file" not in written:
@@ -27,16 +28,19 @@ def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -
     if unknown is not None:
         raise ConfigError(
             f"{where}.{unknown} does not go with {part}.file",
-            hint="beside 'file' there may be 'logic-table' and 'value-types'; the rule itself is the file's",
+            hint=f"beside 'file' there may be {', '.join(_OF_A_FILE[2:])}; the rule itself is the file's",
         )
-    content, types = written.get("content"), written.get("value-types", {})
+    content, types, examples = written.get("content"), written.get("value-types", {}), written.get("examples", {})
     if not isinstance(content, bytes):
         raise ConfigError(f"{where}.file is the name of a ShardingSphere rule file, relative to the config file")
     if not isinstance(types, Mapping) or not all(str(one) in {*JavaType} for one in types.values()):
         raise ConfigError(f"{where}.value-types gives a Java type by column", hint=f"types: {', '.join(JavaType)}")
+    if not isinstance(examples, Mapping):
+        raise ConfigError(f"{where}.examples gives a list of examples by level: database, table, or both")
     logic_table = str(written.get("logic-table", table.rpartition(".")[2]))
     try:
-        return _parsed(content, str(written["file"])).spec(logic_table, {str(key): str(types[key]) for key in types})
+        named = {str(key): str(types[key]) for key in types}
+        return _parsed(content, str(written["file"])).spec(logic_table, named, examples)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error.message}", hint=error.hint) from None
 

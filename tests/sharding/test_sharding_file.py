@@ -185,14 +185,13 @@ def test_an_empty_strategy_is_the_default_one() -> None:
         ),
         (
             changed("standard: {shardingColumn: user_id", "complex: {shardingColumns: 'id,user_id'"),
-            "the algorithm 'INLINE' is not supported (complex takes COMPLEX_INLINE)",
+            "the algorithm 'INLINE' is not supported (complex takes COMPLEX_INLINE, CLASS_BASED)",
         ),
         (
             changed("standard: {shardingColumn: user_id,", "complex: {"),
             "tables.orders.databaseStrategy.complex.shardingColumns is missing (several, with commas)",
         ),
         (changed("INLINE", "Hint_Inline"), "algorithm 'Hint_Inline' is not supported (the application gives the value"),
-        (changed("INLINE", "CLASS_BASED"), "algorithm 'CLASS_BASED' is not supported (a Java class decides"),
         (changed("{type", "{kind: 1, type"), "shardingAlgorithms.mod.kind is not a known key"),
         (
             FILE + "  broadcastTables: [orders]\n",

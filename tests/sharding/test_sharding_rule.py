@@ -437,8 +437,14 @@ def volume(lower: Any, upper: Any, size: Any) -> dict[str, Any]:
         (pairs(columns=["note", "NOTE"]), "sharding.table.columns has a column twice"),
         (pairs(columns="note"), "sharding.table.columns is not a list of names"),
         (pairs(columns=["note", "other"]), "table 'orders' has no column 'other'"),
-        (pairs(column="note"), "sharding.table.column is missing or not a text (COMPLEX_INLINE takes columns: [a, b])"),
-        (level(columns=["note"]), "sharding.table.column is missing or not a text (columns: is for COMPLEX_INLINE)"),
+        (
+            pairs(column="note"),
+            "sharding.table.column is missing or not a text (a complex strategy takes columns: [a, b])",
+        ),
+        (
+            level(columns=["note"]),
+            "sharding.table.column is missing or not a text (columns: is for a complex strategy)",
+        ),
         (pairs(**{"value-type": "Long"}), "sharding.table.value-type must be the name of a Java type, of one column"),
         (
             pairs(**{"value-types": {"id": "Long"}}),
