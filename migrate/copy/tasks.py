@@ -19,12 +19,10 @@ from migrate.chunks.task_settings import for_tasks
 from migrate.copy.table_copy import Attempt, ChunkResult
 from migrate.copy.writer import ChunkWriter, Written
 from migrate.model.change import Key
-from migrate.model.errors import Code, StopError
-from migrate.model.table import Table
+from migrate.mysql import whole_values
 from migrate.mysql.columns import stream as columns_of
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import among
-from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import from_server, selected
@@ -135,25 +133,12 @@ def _read_again(job: CopyJob, session: Connection, values: Sequence[bytes | None
     readers = [from_server(column) for column in table.key_columns]
     key = tuple(str(read(value)) for read, value in zip(readers, values, strict=False))
     where, arguments = and_rows(*among(table, [key]), job.planned.rows)
-    fields = ", ".join(f"{selected(column)}, {quote(column.name)} IS NULL" for column in table.stored)
-    name = full_name(table.database, table.name)
+    name, fields = full_name(table.database, table.name), whole_values.fields(table.stored)
     found = session.one(f"SELECT {_carried(job)}, {fields} FROM {name} WHERE {where}", arguments)
     if found is None:
         return None
-    return line.build(table, _whole(table, found[len(values) :])), *found[: len(values)]
-
-
-def _whole(table: Table, read: Sequence[bytes | None]) -> Sequence[bytes | None]:
-    """A row's values, none of them NULL because the server could not make it. read: each, and whether it is NULL."""
-    values, nulls = read[::2], read[1::2]
-    for column, value, null in zip(table.stored, values, nulls, strict=True):
-        if value is None and null == b"0":
-            raise StopError(
-                f"{column.titled} has a value too large for the server to print",
-                hint="raise max_allowed_packet at the source; new sessions have it",
-                code=Code.TARGET,
-            )
-    return values
+    whole = whole_values.values(table.stored, found[len(values) :])
+    return line.build(table, whole), *found[: len(values)]
 
 
 class WriteChunk:

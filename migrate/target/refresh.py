@@ -20,6 +20,7 @@ from migrate.model.errors import Code, ServerError, StopError
 from migrate.model.message import REFRESH, Message, Row
 from migrate.model.table import Column, Table, TableId
 from migrate.mysql import errors as mysql_errors
+from migrate.mysql import whole_values
 from migrate.mysql.capabilities import read_lock
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.foreign_keys import logs_cascades
@@ -27,7 +28,7 @@ from migrate.mysql.keys import Condition, among
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.readable import log_end
 from migrate.mysql.rowfilter import and_rows
-from migrate.mysql.values import from_server, selected
+from migrate.mysql.values import from_server
 from migrate.settings import Settings
 from migrate.target.pool import SILENT_SECONDS
 from migrate.target.routing import PlannedTable
@@ -134,12 +135,17 @@ class SourceRows:
         table = planned.table
         columns = columns or [one for one in table.columns if not one.generated or one.name in planned.routing]
         connection = self._connection(table.source)
-        fields = ", ".join(selected(column) for column in columns)
         where, arguments = and_rows(*condition, planned.rows)
         there = full_name(table.database, table.name)
-        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {read_lock(connection)}", arguments)
+        fields, lock = whole_values.fields(columns), read_lock(connection)
+        rows = connection.query(f"SELECT {fields} FROM {there} WHERE {where} {lock}", arguments)
         readers = [(column.name, from_server(column)) for column in columns]
-        return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in rows]
+        try:
+            whole = [whole_values.values(columns, row) for row in rows]
+        except StopError:
+            self.close()  # another session may print it
+            raise
+        return [{name: read(value) for (name, read), value in zip(readers, row, strict=True)} for row in whole]
 
     def keys_with(self, planned: PlannedTable, condition: Condition) -> list[Key]:
         """The keys of rows that belong to the migration and of which a condition holds.
