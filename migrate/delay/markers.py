@@ -129,13 +129,15 @@ class Markers:
             return
         if not producer.flush(30.0):
             raise ServerError("Kafka did not confirm markers within 30 s", hint="they are sent again after a restart")
-        ends = {self._partition(*place): end for place, end in self.ends.changed().items()}
+        changed = self.ends.changed()
+        ends = {self._partition(*place): end for place, end in changed.items()}
 
         def sent(connection: sa.Connection) -> None:
             pending_markers.sent(connection, self._settings.name, ready)
             acknowledged.put(connection, SENDER, ends)
 
         in_transaction(self._state, sent, self._stop)
+        self.ends.stored(changed)
         log.info("markers sent", count=len(ready))
 
     def _ready(self, connection: sa.Connection) -> tuple[list[PendingMarker], dict[int, str]]:

@@ -120,9 +120,14 @@ class AcknowledgedEnds:
             some.remove(min(some))
 
     def changed(self) -> dict[Place, int]:
-        """Those that rose since this was asked last."""
-        found, self._changed = self._changed, {}
-        return found
+        """Those that rose since they were `stored` last."""
+        return self._changed.copy()
+
+    def stored(self, ends: Mapping[Place, int]) -> None:
+        """They are where a restart finds them."""
+        for place, end in ends.items():
+            if self._changed.get(place) == end:
+                del self._changed[place]
 
 
 class _Heard:

@@ -97,8 +97,13 @@ class Acknowledged:
         return {part: end for part, (_, end, _) in lost.items()}
 
     def changed(self) -> dict[Partition, int]:
-        """What was acknowledged since this was asked last: to be stored with the position that follows from it."""
-        return {self._partition(*place): end for place, end in self.ends.changed().items()}
+        """What was acknowledged since that was `stored`: to be stored with the position that follows from it."""
+        self._taken = self.ends.changed()
+        return {self._partition(*place): end for place, end in self._taken.items()}
+
+    def stored(self) -> None:
+        """What `changed` gave last is in the state."""
+        self.ends.stored(self._taken)
 
     def _partition(self, topic: str, number: int) -> Partition:
         return Partition(self._settings.name, self._ids[topic], number)

@@ -100,6 +100,8 @@ class SourceOpening:
                 self._keep(connection, found, reached, stored, side, is_stored=in_state is not None)
                 side.set_right(self._state)
                 position, resume = self._goes_on(connection, reached, found)
+                if (known := logfiles.with_created(source, position)) != position:  # after a rewind or a failover
+                    self._keeper.save(position := known)
                 self._added.take_places(connection, position)
             self._note_start(since, anew=reached.position is None or reached.note is not None)
             charsets, logs = collation_charsets(connection), logs_cascades(connection)
@@ -126,6 +128,7 @@ class SourceOpening:
 
     def _first(self, connection: Connection, source: Source, side: SideRead) -> tuple[Position, ResumePlan]:
         first = configured_start.first(connection, self._settings, source, list(self._tables), self._stop)
+        first = logfiles.with_created(source, first)
         resume = start_position.resume(connection, first)
         for table in self._tables.values():
             configured_start.check_definition(connection, table)

@@ -134,6 +134,7 @@ class PositionKeeper:
                 return
         ends = self._delivered.changed()
         self.writes.run(save)
+        self._delivered.stored()
         if position != self._saved:
             log.info("position saved", **_told(position))
         self._saved, self._listed = position, listed or self._listed

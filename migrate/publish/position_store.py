@@ -110,9 +110,10 @@ class FileStore:
                 hint="bring the state database back as it was, or start a new migration and copy again",
                 code=Code.POSITION,
             )
-        if in_state is not None and in_state.incarnation > found.incarnation:
-            return in_state
-        return found
+        if in_state is None or in_state.incarnation == found.incarnation:
+            # the state has what was acknowledged behind its own position, and nothing of what follows
+            return found if in_state is None else min(found, in_state, key=lambda one: one.coordinate)
+        return in_state if in_state.incarnation > found.incarnation else found
 
     def is_behind(self, writes: int | None) -> bool:
         try:

@@ -21,6 +21,7 @@ from migrate.publish.added_tables import AddedTables
 from migrate.publish.batches import Batches
 from migrate.publish.cascades import Cascades
 from migrate.publish.emit import Emitter
+from migrate.publish.log import logfiles
 from migrate.publish.log.ahead import LookAhead
 from migrate.publish.log.binlog import BinlogReader, NotByGtid
 from migrate.publish.opening import SourceOpening
@@ -81,6 +82,7 @@ class Publisher:
         self._history = History(settings, self._opened.source, planned, state, self._keeper.writes)
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
         self._went_back = False  # and what was sent before that is not noted yet
+        self._returns = False  # to the source, after a time without it
 
     def run(self) -> None:
         """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe.
@@ -155,6 +157,9 @@ class Publisher:
         """From the position on, until stopped. False where added tables join, which are read by another schema."""
         settings, position = self._settings.publish, self._position
         self._note_unacknowledged()
+        if self._returns:
+            logfiles.recheck(self._opened.source, position, by_gtid=self._resume.by_gtid)
+        self._returns = True
         binlog = self._binlog()
         reader = self._reader()
         self._batches.created = reader.created

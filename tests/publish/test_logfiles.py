@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -12,6 +13,7 @@ from threading import Thread
 import pytest
 from publishing import Publishing
 
+from migrate.kafka.producer import DeliveryFailed
 from migrate.model.errors import MigrateError, StopError
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
@@ -83,6 +85,46 @@ def test_a_log_that_was_reset_is_not_taken_for_the_old_one(main: Publishing, own
     with pytest.raises(StopError, match=f"stored position {re.escape(place)}.*RESET MASTER"):
         main.publish(3)
     assert main.keys() == [1]
+
+
+def test_a_log_that_was_reset_behind_an_idle_first_start_is_not_taken_for_the_old_one(
+    main: Publishing, own: DatabaseServer
+) -> None:
+    """Lost: as many transactions of the new log as the old one had had by then: an idle source leaves the first
+    position as it was taken, and when its file was begun was not known of that."""
+    reset(own)
+    main.sql("CREATE TABLE filler (id INT)", "DROP TABLE filler")
+    place = published(main, "gtid")
+    reset(own)
+    main.sql("CREATE TABLE filler (id INT)", *(f"INSERT INTO t VALUES ({key}, 'a')" for key in range(1, 12)))
+    with pytest.raises(StopError, match=f"stored position {re.escape(place)}.*RESET MASTER"):
+        main.publish(11)
+    assert main.keys() == []
+
+
+def test_a_log_that_is_reset_while_kafka_is_away_is_not_taken_for_the_old_one(
+    box: Sandbox, own: DatabaseServer, kafka: KafkaBroker
+) -> None:
+    """Lost: what the new log had first: a publisher that goes back to the source after a time without Kafka looked at
+    the server alone, and not at its log."""
+    main, failed = Publishing(own, box.targets[0], kafka), []
+    with closing(main):
+        with pytest.raises(StopError, match="RESET MASTER"), main.running() as publisher:  # noqa: PT012 - until it stops
+            main.until(lambda: main.position is not None, "the first position")
+            main.sql("INSERT INTO t VALUES (1, 'a')")
+            main.until_at_end()
+
+            def fails() -> None:
+                if not failed:
+                    failed.append("once")
+                    reset(own)
+                    main.sql(*(f"INSERT INTO t VALUES ({key}, 'b')" for key in range(2, 20)))
+                    raise DeliveryFailed("Kafka does not answer")
+                poll()
+
+            poll, publisher._producer.poll = publisher._producer.poll, fails
+            main.until(lambda: False, "it to stop")
+        assert main.keys() == [1]
 
 
 @SCHEMES

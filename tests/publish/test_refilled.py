@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from publishing import Publishing
 
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
+from migrate.model.errors import ServerError
 from migrate.model.message import Message, encode
+from migrate.publish.state_writes import StateWrites
 from migrate.state import acknowledged, reached, switch
 from migrate.state.switch import Side, Writes
 from sandbox.broker import KafkaBroker
@@ -70,6 +75,31 @@ def runs_while_rows_are_lost_and_replaced(main: Publishing, broker: KafkaBroker,
         if not quiet:
             main.sql("INSERT INTO t VALUES (7, 'c')")
         main.until(lambda: False, "it to stop")
+
+
+def test_an_end_whose_transaction_fails_is_stored_with_the_next_position(
+    box: Sandbox, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost: rows that the broker had acknowledged and came back without, where the flush behind them had failed, and
+    the one at the publisher's end had stored the position alone: nobody knew how far the topic had been."""
+    main, run, failed = Publishing(box.source, box.targets[0], kafka), StateWrites.run, list[str]()
+
+    def failing(writes: StateWrites, action: Callable[[sa.Connection], Any]) -> Any:
+        if main.keys() and not failed:
+            failed.append("once")
+            raise ServerError("the state does not answer")
+        return run(writes, action)
+
+    with closing(main):
+        with pytest.raises(ServerError, match="the state does not answer"), main.running():  # noqa: PT012
+            main.until(lambda: main.position is not None, "the first position")
+            monkeypatch.setattr(StateWrites, "run", failing)
+            main.sql("INSERT INTO t VALUES (1, 'a')")
+            main.until(lambda: failed, "a flush that fails")
+        main.until_at_end()
+        with main.state.connect() as connection:
+            (end,) = acknowledged.load(connection, main.name, "main").values()
+        assert end == 1
 
 
 def test_a_place_that_another_source_has_stops_the_publisher_while_it_is_quiet(

@@ -7,11 +7,12 @@ files may then be a valid one in the new ones, with other changes before it.
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from migrate.model.coordinate import file_number
 from migrate.model.errors import Code, StopError
-from migrate.mysql.connection import Connection
+from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained
 from migrate.mysql.readable import log_end
 from migrate.publish.log import binlog
@@ -53,6 +54,12 @@ def check(connection: Connection, source: Source, stored: Position, *, by_gtid: 
             _check_executed(connection, stored, place)
 
 
+def recheck(source: Source, stored: Position, *, by_gtid: bool) -> None:
+    """As `check`, in a session of its own."""
+    with closing(connect(source, f"source '{source.name}'")) as connection:
+        check(connection, source, stored, by_gtid=by_gtid)
+
+
 def _check_file(connection: Connection, source: Source, stored: Position, size: int, place: str) -> None:
     begun = created(source, stored.replica_id, stored.file) if stored.file_created else 0
     if begun != stored.file_created:
@@ -78,6 +85,18 @@ def _check_executed(connection: Connection, stored: Position, place: str) -> Non
             f" has {executed or 'nothing'}: RESET MASTER?",
             hint=_LOST,
         )
+
+
+def with_created(source: Source, position: Position) -> Position:
+    """With when its file was begun, where that is not known and the file is there: by it a log that was reset is told
+    from the one that it is in. Raises ServerError."""
+    if position.file_created:
+        return position
+    with closing(connect(source, f"source '{source.name}'")) as connection, explained(connection.name):
+        there = {str(row[0]) for row in connection.query("SHOW BINARY LOGS")}
+    if position.file not in there:
+        return position
+    return replace(position, file_created=created(source, position.replica_id, position.file))
 
 
 def created(source: Source, replica_id: int, file: str) -> int:
