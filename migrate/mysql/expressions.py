@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from migrate.model.table import Table
 from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import printed
 
 _NAMED = re.compile(r"\s*(`(?:[^`]|``)+`)")
 _CHECKED = re.compile(r"\s*(?:CONSTRAINT )?`((?:[^`]|``)+)`")
 _CHECK = " CHECK ("
 _QUOTES = "'`\""
-_OPENING = re.compile(r" (?:GENERATED ALWAYS )?AS \(")
+_OPENING = " AS ("
+_LONGEST = 100_000  # characters, of an expression over columns that read each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +31,33 @@ class Expression:
 
 def expressions(statement: str, table: Table) -> list[Expression]:
     """Of all generated columns. statement: SHOW CREATE TABLE's, as `show_create_whole` gives it."""
-    lines = {named[1]: line for line in statement.split("\n") if (named := _NAMED.match(line)) is not None}
+    lines = {
+        named[1]: (line, named.end()) for line in statement.split("\n") if (named := _NAMED.match(line)) is not None
+    }
     found = []
     for column in table.columns:
-        line = lines.get(quote(column.name), "")
-        opening = _OPENING.search(line, len(quote(column.name))) if column.generated else None
-        if opening is not None:
-            end = closing(line, opening.end())
+        line, behind = lines.get(printed(column.name), ("", 0))
+        start = _outside(line, _OPENING, behind) if column.generated else 0
+        if start:
+            end = closing(line, start)
             stored = re.match(r" (?:STORED|PERSISTENT)\b", line[end + 1 :]) is not None
-            found.append(Expression(column.name, line[opening.end() : end], stored))
+            found.append(Expression(column.name, line[start:end], stored))
     return found
+
+
+def inlined(one: Expression, of: Mapping[str, str]) -> Expression:
+    """With what generated columns are computed from in place of their names. of: that, by column."""
+    texts = {name: text for name, text in of.items() if one.key or name != one.column}
+    if not texts:
+        return one
+    names = re.compile("|".join(re.escape(printed(name)) for name in sorted(texts, key=len, reverse=True)))
+    text = one.text
+    for _ in texts:  # a column may read another one
+        after = names.sub(lambda found: f"({texts[found[0][1:-1].replace('``', '`')]})", text)
+        if after == text or len(after) > _LONGEST:
+            break
+        text = after
+    return replace(one, text=text)
 
 
 def unique_keys(connection: Connection, table: Table) -> list[Expression]:

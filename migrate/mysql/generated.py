@@ -20,7 +20,7 @@ from migrate.mysql import made_up
 from migrate.mysql.connection import Connection
 from migrate.mysql.expressions import Expression
 from migrate.mysql.made_up import decimal_of
-from migrate.mysql.quoting import quote, quote_all
+from migrate.mysql.quoting import printed, quote, quote_all
 from migrate.mysql.quoting import table as quoted
 
 VARIED: Mapping[str, tuple[str | int, ...]] = {
@@ -43,6 +43,17 @@ _LOOKS = re.compile(
     r"\b(?:from_unixtime|unix_timestamp|convert_tz|monthname|dayname|date_format|week|yearweek|aes_\w+)\b|/", re.I
 )
 """What in an expression may look at the session, where no row gives a value that says whether it does."""
+
+_ZONE = "time_zone"
+_BY_NO_ZONE = (
+    r"\bunix_timestamp\(\s*{0}\s*\)",
+    r"\bisnull\(\s*{0}\s*\)",
+    r"{0}\s+is\s+(?:not\s+)?null\b",
+    r"{0}\s*(?:<=>|[<>=!]+)\s*{0}(?!\s*[-+*/])",
+    r"\btimestampdiff\(\s*(?:second|microsecond)\s*,\s*{0}\s*,\s*{0}\s*\)",
+)
+"""What reads a TIMESTAMP, `{{0}}`, alike in all time zones."""
+_MAKES_MOMENT = re.compile(r"\bfrom_unixtime\(", re.I)
 
 _LIKE = re.compile(r"\blike\s+(?:(?:_\w+\s*)?('(?:[^'\\]|\\.|'')*'))?(?P<escape>\s+escape\b)?", re.I)
 """A comparison by pattern, as SHOW CREATE TABLE prints it: the literal, and whether it says what escapes."""
@@ -77,6 +88,9 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
                             named.append(name)
             finally:
                 connection.query(f"SET SESSION {name} = %s", [own])
+    for one in of:
+        if _reads_moment(table, one.text) and _ZONE not in (named := found.setdefault(one.column, [])):
+            named.append(_ZONE)
     if _no_escapes(connection):
         for one in of:
             if _escapes(one.text) and "sql_mode" not in (named := found.setdefault(one.column, [])):
@@ -84,7 +98,7 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
     dependent = {column: names for column, names in found.items() if names}
     silent = {column for column, values in before.items() if not any(isinstance(value, str) for value in values)}
     silent -= dependent.keys()
-    return TrialOutcome(dependent, [one.column for one in of if one.column in silent and _may_look(table, one)])
+    return TrialOutcome(dependent, [one.column for one in of if one.column in silent and _may_look(one)])
 
 
 def _no_escapes(connection: Connection) -> bool:
@@ -100,9 +114,20 @@ def _escapes(text: str) -> bool:
     return any(not like["escape"] and (like[1] is None or "\\" in like[1]) for like in _LIKE.finditer(text))
 
 
-def _may_look(table: Table, one: Expression) -> bool:
-    moments = (quote(column.name) for column in table.columns if column.kind is Kind.TIMESTAMP)
-    return _LOOKS.search(one.text) is not None or any(moment in one.text for moment in moments)
+def _reads_moment(table: Table, text: str) -> bool:
+    """Whether an expression reads a TIMESTAMP, or makes one of a number, by more than whether it is NULL, its seconds
+    or another one: in each time zone it reads another one, whatever few values a trial has."""
+    moments = [re.escape(printed(column.name)) for column in table.columns if column.kind is Kind.TIMESTAMP]
+    rest = text
+    if moments:
+        one = f"(?:{'|'.join(moments)})"
+        for alike in _BY_NO_ZONE:
+            rest = re.sub(alike.format(one), " ", rest, flags=re.I)
+    return _MAKES_MOMENT.search(rest) is not None or any(re.search(moment, rest) for moment in moments)
+
+
+def _may_look(one: Expression) -> bool:
+    return _LOOKS.search(one.text) is not None
 
 
 def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]]]:

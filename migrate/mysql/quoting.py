@@ -10,6 +10,11 @@ def quote(identifier: str) -> str:
     return "`" + identifier.replace("`", "``").replace("%", "%%") + "`"
 
 
+def printed(identifier: str) -> str:
+    """A name as a server prints it in a definition: as `quote`, with % as it is."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
 def quote_all(identifiers: Iterable[str]) -> str:
     return ", ".join(quote(identifier) for identifier in identifiers)
 

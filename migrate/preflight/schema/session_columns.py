@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
-from migrate.mysql.expressions import checks, expressions, unique_keys
+from migrate.mysql.expressions import checks, expressions, inlined, unique_keys
 from migrate.mysql.generated import TrialOutcome, tried
 from migrate.preflight.limits import SECONDS
 from migrate.preflight.result import Result, Verdict
@@ -25,7 +25,8 @@ def check(connection: Connection, table: Table) -> list[Result]:
     generated = {column.name for column in table.columns if column.generated}
     found = expressions(statement, table) if generated else []
     indexed = _indexed(connection, table) if generated else set()
-    kept = [one for one in found if one.stored or one.column in indexed]
+    by_column = {one.column: one.text for one in found}
+    kept = [inlined(one, by_column) for one in found if one.stored or one.column in indexed]
     place = table.full_name
     unread = [
         Result("generated", place, Verdict.UNKNOWN, f"{place}: what {name} is generated from is not read")
@@ -42,8 +43,11 @@ def check(connection: Connection, table: Table) -> list[Result]:
             if one.column not in told
             for result in _of_rows(place, one.column, recomputed.seen(connection, table, one))
         ),
-        *_told(place, tried(connection, table, unique_keys(connection, table)), _KEY),
-        *_told(place, tried(connection, table, checks(statement)), _CHECK),
+        *(
+            result
+            for some, what in ((unique_keys(connection, table), _KEY), (checks(statement), _CHECK))
+            for result in _told(place, tried(connection, table, [inlined(one, by_column) for one in some]), what)
+        ),
     ]
 
 

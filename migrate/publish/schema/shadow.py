@@ -20,7 +20,7 @@ from migrate.mysql.catalog import collation_charsets, collation_names, load_tabl
 from migrate.mysql.connection import Connection, connect
 from migrate.mysql.definition import anywhere, create_as, refusal, show_create_whole
 from migrate.mysql.errors import ACCESS_DENIED, explain, explained, number, passes, text
-from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import printed, quote
 from migrate.mysql.quoting import table as quoted
 from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.parents import Aliases
@@ -239,11 +239,11 @@ def _as_the_source_names(create: str, scratch: str, table: str) -> str:
     """With the names that the source gives constraints without one: the table's, the kind, and the next number (MySQL
     manual, "CHECK Constraints", "FOREIGN KEY Constraints")."""
     for kind in ("chk", "ibfk"):
-        own = re.compile(rf"(CONSTRAINT `){re.escape(quote(table)[1:-1])}_{kind}_(\d+)`")
+        own = re.compile(rf"(CONSTRAINT `){re.escape(printed(table)[1:-1])}_{kind}_(\d+)`")
         taken = max((int(found[2]) for found in own.finditer(create)), default=0)
 
         def named(found: re.Match[str], kind: str = kind, taken: int = taken) -> str:
-            return f"{found[1]}{quote(f'{table}_{kind}_{int(found[2]) + taken}')[1:]}"
+            return f"{found[1]}{printed(f'{table}_{kind}_{int(found[2]) + taken}')[1:]}"
 
         create = re.sub(rf"(CONSTRAINT `){re.escape(scratch)}_{kind}_(\d+)`", named, create)
     return create
