@@ -30,7 +30,7 @@ from migrate.state import part as parts
 from migrate.state.chunks import ChunkCopy, ChunkState, CopyCounts
 from migrate.state.part import Part
 from migrate.state.phase import Phase, TablePhase
-from migrate.target import chunk_fence
+from migrate.target import chunk_fence, ledger
 from migrate.target.chunk_fence import WHOLE_TABLE, Superseded
 from migrate.target.routing import PlannedTable
 
@@ -127,11 +127,15 @@ class TableSteps:
     def open_fence(self, session: Connection) -> None:
         """Open the table in one target database, in the caller's transaction.
 
-        Where it was closed, deletes left no ledger row: the source is waited for before the next read.
+        Where it was closed, deletes left no ledger row: the source is waited for before the next read. Entries from
+        before go, as their rows may be there again, by an application; those of a group are its other tables' too.
         """
         name, table = self._settings.name, self.planned.table
         found = chunk_fence.whole_table(session, name, table)
-        self._reopened = self._reopened or (found is not None and found[1])
+        closed = found is not None and found[1]
+        while closed and self.planned.noted_as is table and ledger.clean_up(session, name, table):
+            pass
+        self._reopened = self._reopened or closed
         chunk_fence.raise_attempt(session, name, table, Chunk(WHOLE_TABLE, None, None), self._run)
         chunk_fence.retire(session, name, table, self._left)
 
