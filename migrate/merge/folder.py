@@ -185,7 +185,7 @@ class Folder:
     def _fold_singly(self, fold: Fold, planned: PlannedTable, fresh: Iterable[Change], applied: Applied) -> None:
         for change in fresh:
             try:
-                fold.add(planned, [change], applied)
+                fold.add(planned, [_from_nowhere(planned, change)], applied)
             except Exception as error:
                 self._skipped.skip_or_raise(planned.table, change.key, as_stop(error), f"at {tuple(change.coordinate)}")
                 with suppress(StopError):  # where it was it is no longer, if that is any place
@@ -239,3 +239,15 @@ class Folder:
         for row, coordinate in zip(message.data, message.coordinates(), strict=True):
             key = key_of(row, planned.table.key, planned.table.full_name)
             came_back.append(ReturnedDelete(key, coordinate, delay.tier))
+
+
+def _from_nowhere(planned: PlannedTable, change: Change) -> Change:
+    """Without the row as it was, where no place takes that: it never was at any, and may have one from now on."""
+    before = change.before
+    if before is None or any(name not in before for name in planned.rule.columns):
+        return change
+    try:
+        planned.route_all([before])
+    except StopError as error:
+        return change._replace(before=None) if error.code is Code.ROUTE else change
+    return change

@@ -273,6 +273,15 @@ def test_a_change_that_no_place_takes_and_is_set_aside_takes_its_row_from_where_
     assert wanted(share.parts) == {"ds_0": {"t_0": [("1", None)]}, "ds_1": {"t_0": [("2", "c")]}}
 
 
+def test_a_row_that_no_place_took_goes_where_it_belongs_from_now_on() -> None:
+    """Lost: the row as it was mended at the source, once its key was set aside: the row before it had no place, so that
+    the change was left out too. Without that it stopped the partition, and so did the row's end."""
+    mended = message("UPDATE", ("1", "1", "b"), old=({"shard": None},))
+    gone = message("DELETE", ("3", "none", "b"), transaction=12)
+    share = Steps(PLAN).share(owned(), batch(mended, gone))
+    assert wanted(share.parts) == {"ds_1": {"t_0": [("1", "b")]}}
+
+
 # -- refreshes
 
 

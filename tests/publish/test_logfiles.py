@@ -103,26 +103,28 @@ def test_a_log_that_was_reset_behind_an_idle_first_start_is_not_taken_for_the_ol
 
 
 def test_a_log_that_is_reset_while_kafka_is_away_is_not_taken_for_the_old_one(
-    box: Sandbox, own: DatabaseServer, kafka: KafkaBroker
+    box: Sandbox, own: DatabaseServer, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lost: what the new log had first: a publisher that goes back to the source after a time without Kafka looked at
     the server alone, and not at its log."""
-    main, failed = Publishing(own, box.targets[0], kafka), []
+    main, failed = Publishing(own, box.targets[0], kafka), list[str]()
     with closing(main):
         with pytest.raises(StopError, match="RESET MASTER"), main.running() as publisher:  # noqa: PT012 - until it stops
             main.until(lambda: main.position is not None, "the first position")
             main.sql("INSERT INTO t VALUES (1, 'a')")
             main.until_at_end()
 
-            def fails() -> None:
+            poll = publisher._producer.poll
+
+            def fails(seconds: float = 0.0) -> None:
                 if not failed:
                     failed.append("once")
                     reset(own)
                     main.sql(*(f"INSERT INTO t VALUES ({key}, 'b')" for key in range(2, 20)))
                     raise DeliveryFailed("Kafka does not answer")
-                poll()
+                poll(seconds)
 
-            poll, publisher._producer.poll = publisher._producer.poll, fails
+            monkeypatch.setattr(publisher._producer, "poll", fails)
             main.until(lambda: False, "it to stop")
         assert main.keys() == [1]
 
