@@ -74,6 +74,12 @@ class Capability(Enum):
     )
     ROW_ALIAS = Since((8, 0, 19), None, f"{_MYSQL}refman/8.4/en/insert-on-duplicate.html")
     """INSERT … AS new ON DUPLICATE KEY UPDATE, where VALUES() is deprecated and warns."""
+    READ_ONLY_DATABASES = Since(
+        (8, 0, 22),
+        None,
+        f"{_MYSQL}refman/8.4/en/alter-database.html",
+        "SELECT OPTIONS FROM information_schema.SCHEMATA_EXTENSIONS LIMIT 0",
+    )
     SUPER_READ_ONLY = Since(
         (5, 7, 8),
         None,

@@ -29,7 +29,7 @@ _NOTHING_TO_US = frozenset(
     {binlog.STOP, binlog.INTVAR, binlog.RAND, binlog.USER_VAR, binlog.BEGIN_LOAD_QUERY, binlog.HEARTBEAT}
     | {binlog.IGNORABLE, binlog.ROWS_QUERY, binlog.PREVIOUS_GTIDS, binlog.TRANSACTION_CONTEXT, binlog.VIEW_CHANGE}
     | {binlog.HEARTBEAT_V2, binlog.ANNOTATE_ROWS, binlog.BINLOG_CHECKPOINT, binlog.GTID_LIST, binlog.FORMAT_DESCRIPTION}
-    | {binlog.START_ENCRYPTION}
+    | {binlog.START_ENCRYPTION, binlog.EXECUTE_LOAD_QUERY}
 )
 _REPEATED = frozenset({binlog.FORMAT_DESCRIPTION, binlog.HEARTBEAT, binlog.HEARTBEAT_V2})
 """Sent again, or out of turn, with a position from before."""
@@ -123,8 +123,8 @@ class TransactionReader:
 
     def _no_handler(self, event: Event) -> None:
         kind = event.type
-        if kind == binlog.EXECUTE_LOAD_QUERY:
-            raise StopError("LOAD DATA was logged as a statement", hint=_SET_ROW, code=Code.STATEMENT)
+        if kind == binlog.EXECUTE_LOAD_QUERY and (why := self._schema.row_statements.why_no_load(event.body)):
+            raise StopError(why, hint=_SET_ROW, code=Code.STATEMENT)
         if kind == binlog.INCIDENT:
             hint = "copy again under a new migration"
             raise StopError("an incident: the server lost events", hint=hint, code=Code.LOG)

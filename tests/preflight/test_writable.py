@@ -114,6 +114,19 @@ def test_a_setting_that_stops_writes_is_a_problem_that_the_statement_mends(accou
         assert ([one.verdict for one in account.found()], account.stopped()) == ([Verdict.PASS], False)
 
 
+def test_a_database_that_is_read_only_is_a_problem_that_the_statement_mends(account: Account) -> None:
+    """Lost: time: preflight passed, and init stopped once the state database and the topics were made."""
+    if account.server.flavour == "mariadb":
+        pytest.skip("MariaDB has no such databases")
+    account.server.execute(f"ALTER DATABASE {account.database} READ ONLY = 1")
+    assert account.stopped()
+    (found,) = [one for one in account.at_state() if one.check == "writable" and one.verdict is Verdict.PROBLEM]
+    assert f"database {account.database} is read-only" in found.message
+    account.server.execute(found.mend)
+    assert not account.stopped()
+    assert not [one for one in account.at_state() if one.check == "writable" and one.verdict is Verdict.PROBLEM]
+
+
 def test_a_server_whose_new_sessions_only_read_is_written_to_as_ours_state_that_they_write(account: Account) -> None:
     name = "tx_read_only" if account.server.flavour == "mariadb" else "transaction_read_only"
     with globally(account.server, name, 1):

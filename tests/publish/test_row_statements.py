@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
 from reader_support import DATABASE, Log
 
 from migrate.model.errors import StopError
+from migrate.mysql.readable import log_end
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.helpers import address, unique
 
 STATEMENT = "SET SESSION binlog_format = STATEMENT"
 ON_BOTH = {
@@ -44,6 +50,32 @@ def test_a_statement_in_place_of_rows_stops(log: Log, flavour: Flavour, how: str
     with pytest.raises(StopError, match="which rows it changed the log does not say"):
         log.run(STATEMENT, {**ON_BOTH, **ON_MARIADB}[how])
     log.server.execute("DELETE FROM t", "DELETE FROM other", database=DATABASE)
+
+
+def test_data_that_is_loaded_as_a_statement_stops_where_its_databases_are_not_known_to_be_others(
+    log: Log, flavour: Flavour, tmp_path: Path
+) -> None:
+    """Lost: nothing, and the publisher stopped at tables of other databases, of which MySQL's log says so."""
+    elsewhere, file = unique("loaded"), tmp_path / "rows"
+    file.write_text("7\n8\n", "utf-8")
+    before = log.server.query("SELECT @@GLOBAL.local_infile")[0][0]
+    log.server.execute(f"CREATE DATABASE {elsewhere}", f"CREATE TABLE {elsewhere}.x (id INT)")
+    log.server.execute("SET GLOBAL local_infile = 1")
+    where: dict[str, Any] = address(log.server)
+    try:
+        for table, stops in ((f"{elsewhere}.x", flavour == Flavour.MARIADB), ("other", True)):
+            start = log.start()
+            with closing(pymysql.connect(**where, database=DATABASE, local_infile=True)) as connection:
+                with connection.cursor() as cursor:
+                    cursor.execute(STATEMENT)
+                    cursor.execute(f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE {table}")
+                connection.commit()
+            log.server.execute("INSERT INTO t VALUES (9, 'e')", database=DATABASE)
+            with pytest.raises(StopError, match="LOAD DATA was logged") if stops else nullcontext():
+                assert log.read(start, log_end(log.connection)).keys == ["9"]
+            log.server.execute("DELETE FROM t", "DELETE FROM other", database=DATABASE)
+    finally:
+        log.server.execute(f"SET GLOBAL local_infile = {before}", f"DROP DATABASE {elsewhere}")
 
 
 def test_analyze_of_a_table_changes_no_rows(log: Log) -> None:

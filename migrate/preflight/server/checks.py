@@ -161,8 +161,19 @@ def _left_out(visit: Visit) -> Iterable[Result]:
 BINLOG = declare("binlog", Group.SERVER, At.SOURCE, by_connection(binlog.check), AT_SOURCE)
 LEFT_OUT_OF_BINLOG = declare("binlog", Group.SERVER, At.SOURCE, _left_out, AT_SOURCE)
 
-WRITABLE_TARGET = declare("writable", Group.SERVER, At.TARGET, by_connection(writable.check), CONNECTED)
-WRITABLE_STATE = declare("writable", Group.SERVER, At.STATE, by_connection(writable.check), CONNECTED)
+
+def _writable_target(visit: Visit) -> Iterable[Result]:
+    every = visit.known.settings.databases.values()
+    return writable.check(visit.connection, {one.database for one in every if one.target == visit.name})
+
+
+def _writable_state(visit: Visit) -> Iterable[Result]:
+    reached = visit.known.settings.state
+    return writable.check(visit.connection, {reached.database, reached.shadow})
+
+
+WRITABLE_TARGET = declare("writable", Group.SERVER, At.TARGET, _writable_target, CONNECTED)
+WRITABLE_STATE = declare("writable", Group.SERVER, At.STATE, _writable_state, CONNECTED)
 
 DURABLE_SOURCE = declare("durability", Group.SERVER, At.SOURCE, by_connection(durability.check_source), AT_SOURCE)
 DURABLE_TARGET = declare("durability", Group.SERVER, At.TARGET, by_connection(durability.check_target), CONNECTED)

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from migrate.mysql import grants
+from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.grants import WRITES_WHEN_READ_ONLY
+from migrate.mysql.quoting import printed as quote
 from migrate.preflight.result import Result, Verdict
 
 _FOR_GOOD = "in the server's option file too"
 
 
-def check(connection: Connection) -> list[Result]:
-    """One problem for each such setting, or one result that passes. Raises pymysql.MySQLError."""
+def check(connection: Connection, databases: Collection[str] = ()) -> list[Result]:
+    """One problem for each such setting, and each of these databases that is read-only, or one result that passes.
+    Raises pymysql.MySQLError."""
     names = ("log_bin", "binlog_format", "read_only", "super_read_only")
     stops = [
         Result("writable", connection.name, Verdict.PROBLEM, f"{connection.name}: {told}", f"{mend}; {_FOR_GOOD}")
         for told, mend in _stops(connection, show_variables(connection, *names))
     ]
+    stops += _read_only(connection, databases)
     passes = f"{connection.name}: no setting stops writes"
     return stops or [Result("writable", connection.name, Verdict.PASS, passes)]
+
+
+def _read_only(connection: Connection, names: Collection[str]) -> list[Result]:
+    if not names or not can(connection, Capability.READ_ONLY_DATABASES):
+        return []
+    marks = ", ".join(["%s"] * len(names))
+    rows = connection.query(
+        "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA_EXTENSIONS"
+        f" WHERE OPTIONS LIKE '%%READ ONLY=1%%' AND SCHEMA_NAME IN ({marks})",
+        sorted(names),
+    )
+    return [
+        Result(
+            "writable",
+            str(name),
+            Verdict.PROBLEM,
+            f"{connection.name}: database {name} is read-only: nobody can write there",
+            f"ALTER DATABASE {quote(str(name))} READ ONLY = 0",
+        )
+        for (name,) in rows
+    ]
 
 
 def _stops(connection: Connection, settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:

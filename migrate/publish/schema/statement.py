@@ -83,6 +83,7 @@ _HARMLESS_OBJECTS = frozenset(
         "SEQUENCE",
         "PACKAGE",
         "LIBRARY",
+        "INSTANCE",  # ALTER INSTANCE ROTATE INNODB MASTER KEY
         "REFERENCE",  # SPATIAL REFERENCE SYSTEM
     ]
 )
