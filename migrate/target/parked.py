@@ -95,6 +95,17 @@ def of_changes(connection: Connection, migration: str, table: Table, place: str)
     return {bytes(row[0]) for row in connection.query(sql, (migration, table.source, place, _COPIED))}
 
 
+def deletes(connection: Connection, migration: str, place: str, sources: Iterable[str]) -> dict[bytes, Coordinate]:
+    """The deletes that are parked at a place, by the hash of their key."""
+    fields = "key_hash, incarnation, file_no, tx, ordinal"
+    sql = f"SELECT {fields} FROM {PARKED} WHERE {_PLACE} AND row_text IS NULL AND incarnation <> %s"
+    return {
+        bytes(row[0]): Coordinate(*map(int, row[1:]))
+        for source in sources
+        for row in connection.query(sql, (migration, source, place, _COPIED))
+    }
+
+
 def copied(connection: Connection, migration: str, table: Table) -> dict[str, set[bytes]]:
     """The hashes of the keys of which a copied row of a table is parked, by place."""
     found: dict[str, set[bytes]] = {}

@@ -137,7 +137,9 @@ class PlaceStep:
         return self._judge(intents, self._open, "")
 
     def refresh(self, intents: Sequence[Intent]) -> AppliedCounts:
-        """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone."""
+        """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone, and here of
+        one that was parked: it never came to the row."""
+        self._note_parked([intent for intent in intents if intent.row is None])
         return self._judge(intents, copy_open=False, why="refresh: ")
 
     def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> AppliedCounts:
@@ -197,6 +199,17 @@ class PlaceStep:
         """The entry stands before the look-up: a copy that inserts in between then waits for it or is waited for."""
         if self._open and deletes:
             self._put(deletes, was_empty=False)
+
+    def _note_parked(self, deletes: Sequence[Intent]) -> None:
+        if not (self._open and self.parked and deletes):
+            return
+        connection, migration, writer = self._connection, self._migration, self._writer
+        known = parked.deletes(connection, migration, writer.name, {source for source, _, _ in writer.members})
+        keys = [intent.key for intent in deletes]
+        hashes = zip(keys, ledger.key_hashes(connection, writer.table, keys), strict=True)
+        if found := [(key, one, known[one], False) for key, one in hashes if one in known]:
+            self.noted = True
+            ledger.put(connection, migration, writer.noted_as, writer.name, found)
 
     def _settle(self, notes: Mapping[Note, Sequence[Intent]]) -> None:
         if written := notes[Note.REMOVE]:

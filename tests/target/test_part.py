@@ -286,6 +286,22 @@ def test_a_refresh_of_a_key_is_written_though_a_change_of_it_is_set_aside(side: 
     assert (place.rows, parked.every(place.connection, place.migration)) == ([(1, 5)], [])
 
 
+def test_a_delete_that_was_set_aside_is_noted_once_a_refresh_carries_it_out(side: TargetSide) -> None:
+    """Revived: a row whose delete the target had refused, by a chunk that had been read before: the delete was parked
+    without an entry in the ledger, and the refresh that did it later left none either."""
+    place = Place(side, closed=False)
+    place.apply(write(0, "1", "5"), write(2, "2", "6"))
+    part = place.part(delete(4, "1"))
+    part.aside[place.writer.name, ("1",), at(4)] = SetAside("refused", "tested")
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert (place.rows, place.noted) == ([(1, 5), (2, 6)], {})
+    part = place.part()
+    part.work[0].refreshed.extend(Intent((key,), None, NoChange.REFRESH) for key in ("1", "2"))
+    apply(place.connection, [part], LAST_TIER, place._send)
+    assert (place.rows, parked.every(place.connection, place.migration)) == ([], [])
+    assert place.noted == {"1": (4, False)}, "and of no other: the stream's own delete is to come"
+
+
 def test_a_row_that_makes_way_for_a_unique_value_is_handed_over_to_be_refreshed(side: TargetSide) -> None:
     place = Place(side, "id INT PRIMARY KEY, v INT UNIQUE")
     place.apply(write(0, "1", "10"))
