@@ -25,7 +25,7 @@ from migrate.mysql.rowfilter import and_rows
 from migrate.settings import Settings
 from migrate.state import chunks, phase, position, schema_history
 from migrate.state import migration as migrations
-from migrate.target import chunk_fence, non_strict
+from migrate.target import chunk_fence, ledger, non_strict
 from migrate.target.pool import connect_database
 from migrate.target.routing import Plan, PlannedTable
 
@@ -86,11 +86,15 @@ def _wait_until_readable(settings: Settings, state: sa.Engine, source: str, tabl
 
 
 def _fit(settings: Settings, planned: PlannedTable, number: int) -> int:
-    """In one target database: no earlier copy may write, and rows that do not meet the conditions go."""
+    """In one target database: no earlier copy may write, and rows that do not meet the conditions go. What the ledger
+    has of deletes is of rows that left by the old ones, and may meet those of today."""
     database = planned.databases[number]
     deleted = 0
     with closing(connect_database(settings, database)) as target, explained(f"target '{database.target}'"):
-        chunk_fence.supersede(target, settings.name, planned.table)
+        with target.transaction():
+            chunk_fence.supersede(target, settings.name, planned.table)
+            if planned.noted_as is planned.table:  # of a group there are other tables' too
+                ledger.forget(target, settings.name, planned.table.id)
         for place in planned.places:
             if place.database == database:
                 deleted += delete_others(target, settings.name, planned, place.table)

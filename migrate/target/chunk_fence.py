@@ -96,7 +96,8 @@ def touch(connection: Connection, migration: str, table: Table) -> None:
 def close(
     connection: Connection, migration: str, table: Table, chunks: Iterable[int], attempt: int | None = None
 ) -> None:
-    """Close chunks (or the whole table) in this database; nothing can be inserted under them afterwards."""
+    """Close chunks (or the whole table) in this database; nothing can be inserted under them afterwards. With the whole
+    table go chunks that only this database knows, as of a state that was put back."""
     for chunk in chunks:
         wanted = "" if attempt is None else " AND attempt = %s"
         arguments = (*_key(migration, table), chunk, *(() if attempt is None else (attempt,)))
@@ -105,6 +106,12 @@ def close(
         )
         if found != 1:
             raise _why_not(connection, migration, table, chunk, attempt or 0)
+        if chunk == WHOLE_TABLE:
+            connection.execute(
+                f"UPDATE {CHUNK_FENCE} SET attempt = attempt + 1, closed = 1, writes = writes + 1"
+                f" WHERE {_TABLE} AND chunk <> %s AND closed = 0",
+                (*_key(migration, table), WHOLE_TABLE),
+            )
 
 
 def retire(connection: Connection, migration: str, table: Table, chunks: Iterable[tuple[int, int]]) -> None:
