@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from migrate.commands.cutover_check import drain, read_other_side, refuse_closed, refuse_holes
 from migrate.commands.cutover_context import CutoverContext
-from migrate.cutover import freeze_deadline, lost_server, side_roles
+from migrate.cutover import acknowledgements, freeze_deadline, lost_server, side_roles
 from migrate.cutover.catch_up import StreamComparison, pass_up_to, refuse_copied_since
 from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.left_server import OtherSession
@@ -131,6 +131,8 @@ class Freeze:
         context, name, run = self._context, self._context.settings.name, self._report.run
         if cutover.lock(connection, name, run) is not Outcome.RUNNING:
             raise ServerError("this run was ended meanwhile by another `migrate cutover`")
+        if context.settings.cutover.stop == "application":
+            acknowledgements.refuse_late(connection, name)
         held = cutover.blocked(connection, name, context.side.other)
         switch.put(connection, name, context.side.other, Writes.CLOSED if held else Writes.OPEN)
         refuse_copied_since(connection, context.stream.name, context.plan, self._comparison)

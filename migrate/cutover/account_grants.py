@@ -23,6 +23,7 @@ def revocations(server: LeftServer, accounts: Sequence[str], databases: Collecti
                 f"{_quoted(text)} may write by a grant on *.*, which cannot be taken from single databases",
                 hint="give it grants by database, or use cutover.stop: read_only",
             )
+    _refuse_wider(server, accounts, databases)
     taken, back = grants(server, accounts, databases)
     if not taken:
         raise PreflightError(
@@ -30,6 +31,24 @@ def revocations(server: LeftServer, accounts: Sequence[str], databases: Collecti
             hint="name the accounts, or roles, that hold the grants in cutover.accounts",
         )
     return taken, back
+
+
+def _refuse_wider(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> None:
+    """Raise PreflightError for a grant by a pattern that is on other databases too: applications may still need these,
+    or enter them."""
+    every = [str(name) for (name,) in server.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")]
+    others = [name for name in every if name not in databases]
+    for text in accounts:
+        for one in _grants_of(server, _quoted(text)):
+            if not _writes(one["what"]) or not any(covers(one["database"], name) for name in databases):
+                continue
+            if wider := [name for name in others if covers(one["database"], name)]:
+                raise PreflightError(
+                    f"{_quoted(text)} may write by a grant on {one['database']}.{one['table']}, which is on database"
+                    f" {wider[0]} too{f' and {len(wider) - 1} more' if wider[1:] else ''}: it cannot be taken from"
+                    " single databases",
+                    hint="give it grants by database, or use cutover.stop: read_only",
+                )
 
 
 def refuse_open(server: LeftServer, accounts: Sequence[str], databases: Collection[str]) -> None:
@@ -106,13 +125,16 @@ def named(text: str) -> tuple[str, str]:
 
 def _writes_of(server: LeftServer, account: str, databases: Collection[str]) -> list[tuple[str, str]]:
     """(Privileges that write, what they are on), as the server shows what an account, quoted, was granted."""
-    lines = server.query(f"SHOW GRANTS FOR {account}")
-    found = [one for (line,) in lines if (one := GRANT.match(str(line))) is not None]
     return [
         (what, f"{one['database']}.{one['table']}")
-        for one in found
+        for one in _grants_of(server, account)
         if (what := _writes(one["what"])) and any(covers(one["database"], database) for database in databases)
     ]
+
+
+def _grants_of(server: LeftServer, account: str) -> list[re.Match[str]]:
+    lines = server.query(f"SHOW GRANTS FOR {account}")
+    return [one for (line,) in lines if (one := GRANT.match(str(line))) is not None]
 
 
 def _writes(what: str) -> str:

@@ -20,9 +20,10 @@ OPEN = "SET GLOBAL read_only = 0"
 
 
 def probe(server: LeftServer) -> None:
-    """Setting it to what it is needs the same grant, and changes nothing. Raises ServerError."""
+    """Setting it to what it is needs the same grant, and changes nothing, in one statement: another migration may close
+    or open the server meanwhile. Raises ServerError."""
     try:
-        server.execute(f"SET GLOBAL read_only = {int(is_on(server))}")
+        server.execute("SET GLOBAL read_only = @@GLOBAL.read_only")
     except ServerError as error:
         if number(error.__cause__ or error) not in _REFUSED:
             raise

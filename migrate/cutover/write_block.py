@@ -12,8 +12,8 @@ from functools import partial
 import sqlalchemy as sa
 import structlog
 
-from migrate.cutover import account_grants, definers, exempt_accounts, hook, privileges, read_only
-from migrate.cutover.left_server import LeftServer, OtherSession, settled, side_by_side
+from migrate.cutover import account_grants, acknowledgements, definers, exempt_accounts, hook, privileges, read_only
+from migrate.cutover.left_server import LeftServer, OtherSession, side_by_side
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.mysql.errors import LOCK_WAIT, number
 from migrate.preflight.result import Verdict
@@ -21,7 +21,7 @@ from migrate.preflight.server import grants as needed_grants
 from migrate.settings import Cutover, Settings
 from migrate.state import cutover, switch
 from migrate.state.cutover import Block
-from migrate.state.switch import Side, Switch, Writes
+from migrate.state.switch import Side, Writes
 from migrate.target.routing import Plan
 
 log = structlog.get_logger("migrate.cutover")
@@ -97,6 +97,11 @@ class WriteBlocks:
         """See that what is in place at this side could be ended. Raises PreflightError, ServerError."""
         with self._state.connect() as connection:
             noted = {block.server: block.method for block in cutover.blocked(connection, self._name, self._side)}
+        if _HOOK in noted and not self._cutover.hooks.writes:
+            raise PreflightError(
+                f"the {self._side}s were closed by a hook, and the config has none to open them",
+                hint="put cutover.hooks.writes back",
+            )
         self._refuse_denied((server, noted[server.name]) for server in self._servers if server.name in noted)
 
     def stop(self, run: int, still_ours: Callable[[sa.Connection], None]) -> None:
@@ -117,7 +122,7 @@ class WriteBlocks:
                 for server in self._servers:
                     self._revoke(server)
             case "application":
-                self._acknowledged(now)
+                acknowledgements.await_all(self._state, self._name, now.version, self._cutover.acknowledge_seconds)
             case "hook":
                 self._note(_HOOK, "hook", ())
                 self._hook("close")
@@ -307,26 +312,15 @@ class WriteBlocks:
                 raise
             return []
 
-    # -- application, hook
-
-    def _acknowledged(self, now: Switch) -> None:
-        late: list[str] = []
-
-        def all_have() -> bool:
-            with self._state.connect() as connection:
-                known = switch.every_application(connection, self._name)
-            late[:] = [f"{one.instance} (at version {one.version})" for one in known if one.version != now.version]
-            return not late
-
-        if not settled(all_have, self._cutover.acknowledge_seconds, 0.02):
-            raise ServerError(
-                f"did not acknowledge version {now.version} of the switch within"
-                f" {self._cutover.acknowledge_seconds:g} s: {', '.join(late)}",
-                hint="`migrate switch --forget INSTANCE` for one that is gone",
-            )
+    # -- hook
 
     def _hook(self, what: str) -> None:
         hooks = self._cutover.hooks
+        if not hooks.writes:
+            raise ServerError(
+                f"the {self._side}s were closed by a hook, and the config has none to {what} them",
+                hint="put cutover.hooks.writes back, and run the same command again",
+            )
         command = [*hooks.writes, what, self._side.value]
         hook.run(command, hooks.seconds, self._run_dir / "hook.lock", hooks.environment)
 

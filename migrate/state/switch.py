@@ -101,12 +101,14 @@ def frozen(connection: sa.Connection, migration: str) -> int:
     return int(connection.scalar(sa.select(table.c.frozen).where(table.c.migration == migration)) or 0)
 
 
-def every_application(connection: sa.Connection, migration: str) -> list[Application]:
-    rows = connection.execute(
+def every_application(connection: sa.Connection, migration: str, *, lock: bool = False) -> list[Application]:
+    """lock: none of them changes until the transaction ends."""
+    asked = (
         sa.select(applications.c.instance, applications.c.version, applications.c.seen)
         .where(applications.c.migration == migration)
         .order_by(applications.c.instance)
     )
+    rows = connection.execute(asked.with_for_update() if lock else asked)
     return [Application(row[0], int(row[1]), row[2]) for row in rows]
 
 

@@ -274,3 +274,26 @@ def test_what_writes_with_the_rights_of_another_account_is_named(case: Case) -> 
             for server in case.servers.values():
                 server.execute(f"DROP DATABASE {elsewhere}")
             first.execute(f"DROP USER '{other}'@'%'")
+
+
+def test_a_grant_by_a_pattern_that_is_on_other_databases_too_is_refused(case: Case) -> None:
+    """Lost: to applications, every other database of the pattern, and the side that they were to enter, where that is
+    on the same server."""
+    with application(case, wait_seconds=1) as user:
+        other = f"{case.database}_users"
+        pattern = case.database.replace("_", "\\_") + "%"
+        first = case.servers["a"]
+        first.execute(f"GRANT INSERT ON `{pattern}`.* TO '{user}'@'%'")
+        case.blocks().probe()
+        first.execute(f"CREATE DATABASE {other}")
+        try:
+            with pytest.raises(
+                PreflightError, match=f"which is on database {other} too: it cannot be taken"
+            ) as refused:
+                case.blocks().probe()
+            assert "give it grants by database" in refused.value.hint
+            with pytest.raises(PreflightError, match=f"which is on database {other} too"):
+                case.stop()
+            assert case.noted() == []
+        finally:
+            first.execute(f"DROP DATABASE {other}")

@@ -243,6 +243,19 @@ def test_the_note_of_an_earlier_run_is_added_to_and_never_stands_for_another_way
         server.execute(f"DROP USER '{user}'@'%'")
 
 
+def test_what_a_hook_closed_is_not_left_to_a_config_without_one(case: Case) -> None:
+    """Lost: both sides, to applications: the hook was taken out of the config between a cutover and its rollback, which
+    switched and could not open what the hook had closed."""
+    with case.state.begin() as connection:
+        cutover.note_block(connection, case.name, Block(Side.SOURCE, "hook", "hook", ()))
+    with pytest.raises(PreflightError, match="were closed by a hook, and the config has none to open them"):
+        case.blocks().probe_ending()
+    with pytest.raises(ServerError, match="were closed by a hook, and the config has none to open them") as refused:
+        case.give_back()
+    assert "cutover.hooks.writes" in str(refused.value.hint)
+    assert case.noted() == ["hook"]
+
+
 def test_who_may_have_tables_locked_and_keeps_read_only_away_is_named(case: Case) -> None:
     with closing(case.box.source.connect(case.database)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLES t WRITE")
