@@ -13,7 +13,8 @@ from migrate.cutover import side_roles
 from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came, still_at
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
-from migrate.state import cutover, switch
+from migrate.state import compared, cutover, switch
+from migrate.state.compared import Because
 from migrate.state.cutover import Direction, Outcome, StepState
 from migrate.state.switch import Writes
 
@@ -33,6 +34,8 @@ class CutoverEnd:
         """
         context = self._context
         self._report.run = self._journal.run = run
+        if began is not None and self._is_in_freeze(run):  # it was committed, and is there no more
+            self._switch_again(run)
         try:
             with self._journal.step("release"):
                 still = partial(still_at, context.settings.name, run, Outcome.SWITCHED)
@@ -75,6 +78,9 @@ class CutoverEnd:
         Raises ServerError; then it is to be called again.
         """
         context, name = self._context, self._context.settings.name
+        if (version := self._is_in_freeze(run)) and side_roles.has_switched(*context.written, version):
+            self._switch_again(run)
+            return False
         with context.state.begin() as connection:
             outcome = cutover.lock(connection, name, run)
             if ours := outcome in (Outcome.RUNNING, Outcome.ABORTING):
@@ -91,6 +97,27 @@ class CutoverEnd:
                 cutover.came_to(connection, name, run, Outcome.ABORTED)
         side_roles.set_right(context.written, context.state, context.say)
         return True
+
+    def _is_in_freeze(self, run: int) -> int:
+        """The version of the switch, where the state has a run that stopped writes and has not switched; else 0."""
+        context, name = self._context, self._context.settings.name
+        with context.state.begin() as connection:
+            outcome, now = cutover.lock(connection, name, run), switch.get(connection, name)
+        closed = (now.side, now.writes) == (context.side, Writes.CLOSED)
+        return now.version if closed and outcome in (Outcome.RUNNING, Outcome.ABORTING) else 0
+
+    def _switch_again(self, run: int) -> None:
+        """The state lost the switch of a run that it had committed: applications may follow it by now."""
+        context, name = self._context, self._context.settings.name
+        context.say(f"run {run} has switched, and the state database lost that: it is noted again")
+        with context.state.begin() as connection:
+            if cutover.lock(connection, name, run) not in (Outcome.RUNNING, Outcome.ABORTING):
+                return
+            held = cutover.blocked(connection, name, context.side.other)
+            switch.put(connection, name, context.side.other, Writes.CLOSED if held else Writes.OPEN)
+            compared.forget(connection, name, Because.STATE)
+            cutover.write(connection, name, run, "switch", StepState.DONE, "again: the state had lost it")
+            cutover.came_to(connection, name, run, Outcome.SWITCHED)
 
     def give_back_left(self) -> None:
         """End what stops writes at the side where applications are, although no run is open. Raises ServerError."""

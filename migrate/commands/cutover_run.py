@@ -89,6 +89,11 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
         if without:
             delivered(settings, state, last.direction, without, say)  # they do not answer
         end(settings, state, last, say, without)
+        if _is_done(settings, state, last):
+            raise PreflightError(
+                f"run {last.number} had switched, and the state database had lost that: nothing is given back",
+                hint="`migrate status` says where applications are",
+            )
 
 
 def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collection[str]) -> bool:
@@ -147,7 +152,14 @@ def _end_earlier(
         end(settings, state, last, say, entered_without=without)
     else:
         end(settings, state, last, say, without if same else ())
-    return last.outcome is Outcome.SWITCHED and same
+    return same and _is_done(settings, state, last)
+
+
+def _is_done(settings: Settings, state: sa.Engine, run: CutoverRun) -> bool:
+    """Whether a run that was ended just now came to its end there, and not back."""
+    with state.connect() as connection:
+        found = cutover.latest(connection, settings.name, run.number)
+    return found is not None and found.outcome is Outcome.DONE
 
 
 def end(

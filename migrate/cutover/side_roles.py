@@ -15,15 +15,16 @@ import sqlalchemy as sa
 
 from migrate.cutover.left_server import side_by_side
 from migrate.model.errors import Code, MigrateError, PreflightError, StopError
-from migrate.mysql.connection import Connection
+from migrate.mysql.connection import Connection, connect
 from migrate.mysql.errors import explained, text
 from migrate.settings import Settings
 from migrate.target import roles
 from migrate.target.in_database import InDatabase
 from migrate.target.pool import connect_target
-from migrate.target.roles import NoRole, Role
+from migrate.target.roles import NoRole, NotedRole, Role
 from migrate.target.routing import Plan, TargetDatabase
 
+_SOON = 3.0  # seconds for a server to say what it has, while applications may wait
 Say = Callable[[str], None]
 Lacks = Callable[[Connection, TargetDatabase], Sequence[object]]
 """What a database lost that it had committed, as the state knows."""
@@ -73,6 +74,17 @@ class WrittenDatabases:
         there, name = InDatabase(connection, used.database), (used.target, used.database)
         return roles.set_right(known, there, self._stream.name, name) is not None
 
+    def later(self, server: str, version: int) -> list[NotedRole]:
+        """Roles of a later version of the switch; of a server that does not say so soon: none."""
+        reached = self._stream.target(server).model_copy(update={"connect_timeout": _SOON, "read_timeout": _SOON})
+        try:
+            with closing(connect(reached, f"target '{server}'")) as connection:
+                there = [InDatabase(connection, one.database) for one in self._servers[server]]
+                found = [roles.look(one, self._stream.name) for one in there]
+        except (MigrateError, pymysql.MySQLError, OSError):
+            return []
+        return [one for one in found if one is not None and one.version > version]
+
     def lacking(self, server: str) -> list[str]:
         """Its databases that have no role. Raises ServerError."""
         found = []
@@ -89,6 +101,25 @@ class WrittenDatabases:
 
 def _servers(sides: Sequence[WrittenDatabases]) -> list[tuple[WrittenDatabases, str]]:
     return [(side, server) for side in sides for server in side.servers]
+
+
+def has_switched(entered: WrittenDatabases, left: WrittenDatabases, version: int) -> bool:
+    """Whether databases know that applications went to the side that one stream writes, and the state, which is at this
+    version of the switch, does not: it lost that. All servers at a time, for some seconds at most.
+
+    Raises NoRole where they know something else that is later.
+    """
+    sides = [(entered, server) for server in entered.servers] + [(left, server) for server in left.servers]
+    found = side_by_side(lambda one: one[0].later(one[1], version), sides)
+    later = [(of is entered, role) for (of, _), some in zip(sides, found, strict=True) for role in some]
+    for is_entered, role in later:
+        if (role.role, role.version) != (Role.ACTIVE if is_entered else Role.STANDBY, version + 1):
+            raise NoRole(
+                f"a role is of version {role.version} of the switch, and the state is at {version}: the state database"
+                " lost a switch",
+                hint="restore the newest state of the state database; docs/foreign-writes.md explains the roles",
+            )
+    return bool(later)
 
 
 def refuse_lacking(sides: Sequence[WrittenDatabases]) -> None:

@@ -93,6 +93,22 @@ def late_freeze(one: Switched, tmp_path: Path) -> None:
     assert (late.returncode != 0, one.side()) == (True, "target")
     assert flow.state_of(known) == frozen
     assert one.box.targets[0].query(roles, database=f"{flow.name}_0") == there
+    switch_that_the_state_lost(one)
+
+
+def switch_that_the_state_lost(one: Switched) -> None:
+    """Lost: what applications had written at the targets: the state came back without the switch's transaction, the run
+    was ended as one that had not switched, and the version of the switch stood for both sides."""
+    flow = one.flow
+    one.box.source.execute("SET GLOBAL read_only = 1")  # the process that was late has opened it
+    ((before,),) = flow.state_of("SELECT version FROM application_switch")
+    flow.state("UPDATE application_switch SET version = version - 1, side = 'source', writes = 'closed'")
+    flow.state("UPDATE cutover SET outcome = 'running', finished = NULL ORDER BY run DESC LIMIT 1")
+    said = flow.refused("cutover", "--abort")
+    assert "had switched, and the state database had lost that: nothing is given back" in said
+    assert (one.side(), one.writable()) == ("target", ["target"])
+    ((after,),) = flow.state_of("SELECT version FROM application_switch")
+    assert after == before, "what applications go by"
 
 
 def noted(one: Switched) -> list[str]:
