@@ -237,6 +237,11 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             "the publisher stops at this statement at the source (`ddl: stop`)",
             "set `ddl: ignore` for the table and restart `migrate run` (docs/ddl.md)",
         )
+    if plan.wanted.policy == "apply" and any(one.shard.side is Side.TARGET for one in plan.shards):
+        yield Problem(
+            "the publisher brings this statement to the target tables itself (`ddl: apply`)",
+            "--side sources runs it at the source tables alone",
+        )
     if len({one.shard.side for one in plan.shards}) > 1:
         yield from _of_messages_on_their_way(plan)
 

@@ -29,7 +29,7 @@ from migrate.state import cutover, switch_lease
 from migrate.state import ddl as journal
 from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
 from migrate.state.switch import Side
-from migrate.state.switch_lease import SwitchLease
+from migrate.state.switch_lease import Busy, SwitchLease
 
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE = 30.0
@@ -83,7 +83,7 @@ def held(servers: Servers, state: sa.Engine) -> Iterator[SwitchLease]:
         with state.connect() as connection:
             last = cutover.latest(connection, servers.name)
         if last is not None and last.open:
-            raise PreflightError(
+            raise Busy(
                 "a cutover or rollback is not ended, and applications may be stopped by it",
                 hint="`migrate cutover --abort` gives writes back; `migrate status` says where it stands",
             )

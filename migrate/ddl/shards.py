@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -119,9 +119,21 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
     return Wanted(
         (*chosen[active.other], *chosen[active]),
         frozenset(columns),
-        "" if not chosen[Side.SOURCE] else "stop" if "stop" in policies else "ignore",
+        "" if not chosen[Side.SOURCE] else _policy(policies),
         tuple(first.table.key),
     )
+
+
+def at_targets(planned: PlannedTable) -> Wanted:
+    """The target tables of a table of a migration, whose source table has the statement already."""
+    places = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in planned.places}
+    columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
+    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key))
+
+
+def _policy(policies: Collection[str]) -> str:
+    """Of tables of a group: the one that stops most."""
+    return next(one for one in ("stop", "apply", "ignore") if one in policies)
 
 
 def _named(plan: Plan, logical: LogicalStatement) -> list[PlannedTable]:

@@ -26,9 +26,11 @@ from migrate.merge.standby_guard import StandbyGuard
 from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError
 from migrate.model.stopping import stop_on_signals
+from migrate.processes import applied_statements
 from migrate.processes.runtime import Runtime, run_process
 from migrate.processes.same_keys import alike_in
 from migrate.publish.publisher import Publisher
+from migrate.publish.schema.policy import ToBeApplied
 from migrate.settings import Settings
 from migrate.state import database, left_out_messages, position
 from migrate.state import migration as migrations
@@ -90,9 +92,14 @@ def publish(settings: Settings, source: str) -> None:
         rights.require(settings, rights.Process.PUBLISH)
         _check_topics(runtime)
         held = runtime.wait_for(process_names.publisher(source), plan)
-        if held is not None:
+        while held is not None:
             planned = {key[1:]: one for key, one in runtime.plan().tables.items() if key[0] == source}
-            Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
+            try:
+                Publisher(settings, source, planned, runtime.state, runtime.leases, held, runtime.stop).run()
+            except ToBeApplied as wanted:
+                if applied_statements.apply(runtime, held.name, wanted, planned[wanted.name]):
+                    continue
+            return
 
     run_process(settings, f"publish:{source}", body)
 

@@ -63,7 +63,7 @@ class TableSettings(Section):
     """Names or patterns that the pattern leaves out."""
     source: Name | None = None
     key: tuple[str, ...] | None = None
-    ddl: Literal["stop", "ignore"] = "stop"
+    ddl: Literal["stop", "ignore", "apply"] = "stop"
     """What a statement in the source's log that may change this table does to the publisher."""
     rows: tuple[RowCondition, ...] = ()
     """Only rows that meet all of these belong to the migration."""
@@ -89,10 +89,21 @@ class TableSettings(Section):
         return self
 
     @model_validator(mode="after")
+    def _applies_for_itself(self) -> TableSettings:
+        if self.ddl == "apply" and self.group is not None and self.written:
+            raise ValueError(f"{self.name}: 'ddl: apply' is for a table that shares its target tables with no other")
+        return self
+
+    @model_validator(mode="after")
     def _excludes_from_a_pattern(self) -> TableSettings:
         if self.exclude and not self.is_pattern:
             raise ValueError(f"{self.name} is one table; 'exclude' belongs to a pattern")
         return self
+
+    @property
+    def written(self) -> bool:
+        """Whether a config file has it."""
+        return True
 
     @property
     def is_pattern(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from migrate.model.coordinate import Coordinate
 from migrate.state.database import metadata, now
+
+_MARK = re.compile(r"/\* migrate \S+ (\d+\.\d+\.\d+\.\d+) \*/")
 
 
 class Goal(StrEnum):
@@ -149,6 +153,23 @@ def latest(connection: sa.Connection, migration: str, number: int | None = None)
         .limit(1)
     ).one_or_none()
     return None if row is None else DdlRun(int(row[0]), row[1], Goal(row[2]), *row[3:])
+
+
+def mark(source: str, since: Coordinate) -> str:
+    """A comment before a statement that stands in a source's log (`tables[].ddl: apply`)."""
+    return f"/* migrate {source} {'.'.join(map(str, since))} */"
+
+
+def applied(connection: sa.Connection, migration: str, source: str) -> frozenset[Coordinate]:
+    """Where the statements of a source's log stand that finished runs brought to the targets."""
+    ours = runs.c.statement.contains(f"/* migrate {source} ", autoescape=True)
+    rows = connection.execute(
+        sa.select(runs.c.statement).where(
+            runs.c.migration == migration, ours, runs.c.goal == Goal.NEW.value, runs.c.finished.is_not(None)
+        )
+    )
+    places = (_MARK.search(str(statement)) for (statement,) in rows)
+    return frozenset(Coordinate(*map(int, place[1].split("."))) for place in places if place is not None)
 
 
 def of_run(connection: sa.Connection, migration: str, run: int) -> list[ShardRow]:

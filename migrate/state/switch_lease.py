@@ -14,6 +14,10 @@ from migrate.model.errors import OwnershipLost, PreflightError
 from migrate.state.lease import HeldLease, Leases
 
 
+class Busy(PreflightError):  # noqa: N818 - it says what is so
+    """Another process has the lease, or left what is to be ended first."""
+
+
 @dataclass(frozen=True, slots=True)
 class SwitchLease:
     """The lease as it was taken."""
@@ -44,7 +48,7 @@ def alone(migration: str, seconds: float, state: sa.Engine, look: str) -> Iterat
     with closing(Leases(state, migration, seconds, quiet=True).start()) as leases:
         held = leases.take(process_names.CUTOVER)
         if held is None:
-            raise PreflightError(
+            raise Busy(
                 "another cutover, DDL run or init that changes tables is under way, or one was killed a moment ago",
                 hint=f"wait {seconds:g} s after a kill; {look}",
             )

@@ -132,3 +132,7 @@ class ShardTable(TableSettings):
     """A shard table as a table of the reverse stream, which has the rule made. No config file has one."""
 
     belongs: InstanceOf[Home]
+
+    @property
+    def written(self) -> bool:
+        return False

@@ -49,7 +49,7 @@ class PlannedTable:
     spec: Mapping[str, object]
     rows: RowFilter | None = None
     topic: str = ""  # that its changes go to; "" for the main one
-    ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore
+    ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore, apply
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key

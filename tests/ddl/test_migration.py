@@ -49,6 +49,8 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     add, drop = "ALTER TABLE t ADD COLUMN note INT NOT NULL DEFAULT 1", "ALTER TABLE t DROP COLUMN w"
     assert "the publisher stops at this statement" in told(plan(laid, add))
     assert told(plan(laid, add, WhichSide.TARGETS)) == ""
+    assert "brings this statement to the target tables itself" in told(plan(laid, add, policy="apply"))
+    assert told(plan(laid, add, WhichSide.SOURCES, "apply")) == ""
     assert told(plan(laid, "CREATE INDEX by_v ON t (v)")) == ""
     assert "one side after the other" in told(plan(laid, drop, policy="ignore", loss=True))
     assert told(plan(laid, drop, WhichSide.SOURCES, "ignore", loss=True)) == ""

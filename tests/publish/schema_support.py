@@ -82,6 +82,7 @@ class Followed:
         state.execute(f"CREATE DATABASE IF NOT EXISTS {self.state.shadow}")
         self.selected = {(database, table): Selected(follow, ("id",)) for table in tables}
         self.stored: list[Versions] = []
+        self.applied: frozenset[Coordinate] = frozenset()
         self.connection = connect(self.source, "source 'main'")
         self.charsets = collation_charsets(self.connection)
         self.dialect = dialect_of(self.connection)
@@ -121,6 +122,7 @@ class Followed:
             self.stored.append,
             collations=collation_names(self.connection),
         )
+        known.applied = self.applied
         shadow = Shadow(self.state, "m", "main", self.connection.flavour, utf8_of(self.connection))
         return Schema(known, self.dialect, shadow)
 

@@ -17,6 +17,7 @@ from migrate.mysql.definition import create_as
 from migrate.mysql.foreign_keys import foreign_keys
 from migrate.preflight.server.grants import SHADOW
 from migrate.publish.schema.definitions import Selected
+from migrate.publish.schema.policy import ToBeApplied
 from migrate.publish.schema.statement import Statement
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
@@ -225,6 +226,28 @@ def test_rows_that_go_without_events_stop_whatever_the_policy(
     assert f"a statement may change {followed.database}.t: " in error.message
     assert why in error.message + error.hint
     assert "start a new migration" in error.hint
+    followed.close()
+
+
+def test_a_statement_that_the_targets_are_to_get_is_stopped_in_front_of_until_they_have(box: Sandbox) -> None:
+    followed = made(box)
+    followed.selected[(followed.database, "t")] = Selected(False, ("id",), applies=True, follows_standby=True)
+    start, insert = followed.here, "INSERT INTO t (id) VALUES ({})"
+    followed.sql(insert.format(1), add := "ALTER TABLE t ADD COLUMN more INT", insert.format(2), "ALTER TABLE t DROP a")
+    error = followed.stopped(start)
+    assert isinstance(error, ToBeApplied)
+    assert (error.name, error.sql) == ((followed.database, "t"), add)
+    followed.applied = frozenset({error.since})
+    second = followed.stopped(start)
+    assert isinstance(second, ToBeApplied)
+    assert second.sql == "ALTER TABLE t DROP a"
+    followed.applied |= {second.since}
+    assert len(followed.read(start).rows_) == 2
+    start = followed.here
+    followed.sql("SET SESSION sql_mode = 'ANSI_QUOTES'", 'ALTER TABLE "t" ADD COLUMN `as "it" is` INT')
+    error = followed.stopped(start)
+    assert not isinstance(error, ToBeApplied)
+    assert "its session's sql_mode or character set reads it in another way than ours" in error.message
     followed.close()
 
 

@@ -104,7 +104,7 @@ def test_a_missing_key_is_named(path: str) -> None:
         ("tables.0.name", "orders", "'orders' is not written as database.table"),
         ("tables.0.name", "shop.", "'shop.' is not written as database.table"),
         ("tables.0.name", "shop.orders\n", "is not written as database.table"),
-        ("tables.0.ddl", "apply", "'stop' or 'ignore'"),
+        ("tables.0.ddl", "run", "'stop', 'ignore' or 'apply'"),
         ("tables.0.key", "id", ""),
         ("tables.0.sharding", "MOD", ""),
         ("consume.lookup_keys", -1, "greater than 0"),
@@ -204,6 +204,12 @@ def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
         parse(changed("sources.0.password", "${SOURCE_PW}"), {"OTHER": "x"})
     assert caught.value.message == "environment variable SOURCE_PW, named by 'sources.0.password', is not set"
     assert caught.value.hint == "export SOURCE_PW=... before the command"
+
+
+def test_statements_are_applied_to_no_shared_target_tables() -> None:
+    raw = raw_settings()
+    raw["tables"][0] |= {"ddl": "apply", "group": "all"}
+    assert "'ddl: apply' is for a table that shares its target tables with no other" in refused(raw)
 
 
 def test_an_empty_variable_is_an_empty_password() -> None:

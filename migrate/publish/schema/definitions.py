@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.foreign_keys import ForeignKey, foreign_keys, with_referenced
@@ -29,6 +30,8 @@ class Selected:
     key: tuple[str, ...] | None = None  # what it began with; it stays
     needs: frozenset[str] = frozenset()  # columns that the sharding rules or the row conditions look at
     rules: tuple[TableRule, ...] = ()  # of the targets, and of the sources where they have one
+    applies: bool = False  # ddl: apply, where applications are at the sources
+    follows_standby: bool = False  # what comes at a side that applications have left: `follows`, and apply
 
 
 class Definitions:
@@ -64,6 +67,8 @@ class Definitions:
         self.tables: dict[Name, Table] = {}
         self._children: dict[Name, list[tuple[Name, ForeignKey]]] | None = None
         self._now: dict[Name, Sequence[ForeignKey]] = {}
+        self.applied: Collection[Coordinate] = frozenset()
+        """Where statements stand that the targets have got (`ddl: apply`)."""
         self.watched: set[Name] = set()
         """Tables whose rows the reader must ask `met` about."""
         self._arrange()

@@ -23,7 +23,7 @@ from migrate.publish.schema.shadow import Shadow, Shape, utf8_of
 from migrate.publish.schema.token_cursor import Name
 from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
-from migrate.state import compared, foreign, leading, schema_history
+from migrate.state import compared, ddl, foreign, leading, schema_history
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
 from migrate.state.foreign import ForeignWrite, Kind
@@ -147,7 +147,9 @@ class History:
         self._state = state
         self._writes = writes
         self._name = f"source '{source.name}'"
-        self._selected = {name: _selected(one) for name, one in planned.items()}
+        with state.connect() as connection:
+            forward = not migrations.reverse_of(connection, settings.name)
+        self._selected = {name: _selected(one, forward=forward) for name, one in planned.items()}
         self._server = ""
 
     def schema(self, position: Position, charsets: dict[int, str], without: Collection[Name] = ()) -> Schema:
@@ -155,6 +157,7 @@ class History:
         at, self._server, executed = _place(position)
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
+            applied = ddl.applied(state, self._settings.name, self._source.name)
         found.pop(schema_history.SIDE, None)
         connection = connect(self._source, self._name)
         try:
@@ -170,6 +173,7 @@ class History:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
         known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
+        known.applied = applied
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour, utf8)
         return Schema(known, dialect, shadow)
@@ -249,11 +253,19 @@ def _columns(table: Table | None) -> object:
     return table and (table.columns, table.key)
 
 
-def _selected(planned: PlannedTable) -> Selected:
+def _selected(planned: PlannedTable, *, forward: bool = True) -> Selected:
+    """forward: it is the stream from the sources, whose statements the targets can get."""
     conditions = planned.rows.conditions if planned.rows is not None else ()
     needs = {*planned.routing, *(condition.column.name for condition in conditions)}
     rules = (planned.rule, *((planned.home.rule,) if planned.home is not None else ()))
-    return Selected(planned.ddl == "ignore", planned.table.key, frozenset(needs), rules)
+    return Selected(
+        planned.ddl == "ignore",
+        planned.table.key,
+        frozenset(needs),
+        rules,
+        applies=forward and planned.ddl == "apply",
+        follows_standby=planned.ddl in ("ignore", "apply"),
+    )
 
 
 def dialect_of(connection: Connection) -> Dialect:

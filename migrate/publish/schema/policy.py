@@ -11,6 +11,7 @@ from migrate.model.errors import Code, StopError
 from migrate.publish.schema import row_limits
 from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
+from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from migrate.publish.schema.statement import Statement
 from migrate.publish.schema.token_cursor import Name
 from migrate.state.schema_history import Version
@@ -44,6 +45,17 @@ class Step:
         )
 
 
+class ToBeApplied(StopError):  # noqa: N818 - it says what is so
+    """In front of a statement that the target tables are to get before the stream goes on (`tables[].ddl: apply`)."""
+
+    code = Code.STATEMENT
+
+    def __init__(self, stopped: StopError, name: Name, sql: str, since: Coordinate) -> None:
+        """stopped: as one would stop at it. sql: the statement; since: where it stands."""
+        super().__init__(stopped.message, hint=stopped.hint)
+        self.name, self.sql, self.since = name, sql, since
+
+
 class Policy:
     """`tables[].ddl` of each selected table, and what no policy lets through."""
 
@@ -72,10 +84,22 @@ class Policy:
         return replace(after, unequal=not keeps)
 
     def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
-        """Raises StopError where the table's policy is to stop."""
-        if not self._known.selected[name].follows:
+        """Raises StopError where the table's policy is to stop, or to have the statement run at the targets first."""
+        selected = self._known.selected[name]
+        if selected.applies and not step.standby:
+            if step.since not in self._known.applied:
+                raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name), step.since)
+        elif not (selected.follows_standby if step.standby else selected.follows):
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
+
+
+def _sql(step: Step, name: Name) -> str:
+    """The statement as a session of ours reads it. Raises StopError where it may mean something else there."""
+    session = step.statement.session
+    if not step.statement.exact or session.mode & (ANSI_QUOTES | NO_BACKSLASH_ESCAPES):
+        raise step.stop(name, "its session's sql_mode or character set reads it in another way than ours", _FOLLOW)
+    return step.statement.legible
 
 
 def _generated(create: str) -> list[str]:

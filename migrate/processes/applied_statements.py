@@ -1,0 +1,123 @@
+"""`tables[].ddl: apply`: a statement that a source has logged is run over the target tables before the stream goes on.
+
+The publisher stops in front of it, everything before it is consumed, it is run as `migrate ddl run` does, and the
+publisher goes on behind it. The run keeps its place in the log, so that whoever comes after a kill knows whether it was
+done.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import structlog
+
+from migrate.ddl import runner, shards
+from migrate.ddl.levels import Allowance
+from migrate.ddl.plan import planned as plan_of
+from migrate.ddl.runner import Limits, Runner
+from migrate.ddl.servers import of_settings
+from migrate.ddl.statement import read
+from migrate.kafka.reader import PartitionReader
+from migrate.model.errors import Code, PreflightError, StopError
+from migrate.model.partition import Partition
+from migrate.processes.runtime import Runtime
+from migrate.publish.schema.policy import ToBeApplied
+from migrate.state import consumed_total, migration, phase
+from migrate.state import ddl as journal
+from migrate.state.ddl import Goal
+from migrate.state.phase import Phase
+from migrate.state.switch_lease import Busy
+from migrate.target.routing import PlannedTable
+
+log = structlog.get_logger("migrate.ddl")
+_AGAIN = 0.2
+_BUSY = 5.0
+"""Seconds before a cutover, or another run, is asked for again."""
+_BY_HAND = (
+    "make the target tables the same by hand, set tables[].ddl: ignore for the table, and start again"
+    " (docs/operations.md#altering-a-table)"
+)
+
+
+def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
+    """Run a statement over the target tables of a table; whether that was done before the process is to stop.
+
+    lease: that is held meanwhile. Raises: StopError where it is not run there; ServerError; OwnershipLost.
+    """
+    log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
+    if not _consumed(runtime, lease, planned):
+        return False
+    while not runtime.stop.is_set():
+        runtime.leases.check(lease)
+        try:
+            if done := _run(runtime, wanted, planned):
+                log.warning("the statement was run at the targets", statement=wanted.sql, run=done)
+                return True
+        except Busy as busy:
+            log.warning("the statement waits", reason=busy.message)
+            runtime.stop.wait(_BUSY)
+    return False
+
+
+def _consumed(runtime: Runtime, lease: str, planned: PlannedTable) -> bool:
+    """Wait until all that was published of a table's topic is consumed; False when told to stop first."""
+    settings = runtime.settings
+    with runtime.state.connect() as connection:
+        topic = migration.get(connection, settings.name).topic(planned.topic or settings.topic)
+    with closing(PartitionReader(settings.kafka, f"{settings.group}.ddl")) as reader:
+        ends = {
+            Partition(settings.name, topic.id, number): reader.bounds(topic.name, number)[1]
+            for number in range(topic.partitions)
+        }
+    while not runtime.stop.is_set():
+        runtime.leases.check(lease)
+        with runtime.state.connect() as connection:
+            reached = consumed_total.prefixes(connection, settings.name)
+        if all(reached.get(part, 0) >= end for part, end in ends.items()):
+            return True
+        runtime.stop.wait(_AGAIN)
+    return False
+
+
+def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
+    """The number of the run that did it; 0 when told to stop before its end. Raises as `apply`; Busy."""
+    servers, state = of_settings(runtime.settings), runtime.state
+    marked = f"{journal.mark(planned.table.source, wanted.since)} {wanted.sql.strip().rstrip(';')}"
+    try:
+        with runner.held(servers, state) as lease:
+            with state.connect() as connection:
+                last = journal.latest(connection, servers.name)
+                copied = phase.stages(connection, servers.name).get(planned.table.id, phase.UNKNOWN)
+            if copied.phase is Phase.COPYING:  # rows of either definition would come to tables of the other one
+                raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)
+            if last is not None and last.finished is None and last.statement != marked:
+                raise Busy(f"run {last.number} of `migrate ddl` is not finished: {last.statement}")
+            if last is not None and last.statement == marked and last.goal is Goal.OLD:
+                raise StopError(f"run {last.number} was taken back", code=Code.STATEMENT)
+            if last is None or last.statement != marked:
+                found = plan_of(servers, read(marked), shards.at_targets(planned), Allowance(), allow_data_loss=False)
+                number = runner.begin(servers, state, found)
+            else:
+                number = last.number
+            work = Runner(
+                servers,
+                state,
+                lease.still_ours,
+                Limits(),
+                lambda row: log.info("shard table", table=str(row), stage=row.stage.value),
+                lambda line: log.warning(line),
+                runtime.stop,
+            )
+            return number if work.go(number, Goal.NEW).run.finished is not None else 0
+    except Busy:
+        raise
+    except (PreflightError, StopError) as error:
+        raise _not_run(wanted, error) from error
+
+
+def _not_run(wanted: ToBeApplied, error: PreflightError | StopError) -> StopError:
+    return StopError(
+        f"{wanted.message}; it is not run at the targets (ddl: apply): {error.message}",
+        hint=f"{error.way_out}; or {_BY_HAND}",
+        code=Code.STATEMENT,
+    )

@@ -1,0 +1,84 @@
+"""Statements at the source that the publisher brings to the targets (`ddl: apply`), while all processes run and an
+application writes. Costs 40 s a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.flow import launcher
+from tests.flow.support import Pipeline
+from tests.helpers import unique
+from tests.waiting import SLOW
+
+pytestmark = pytest.mark.timeout(900)
+PUBLISHER = "publish:source"
+STAGE = "publish"
+
+
+@pytest.fixture
+def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:
+    flow = Pipeline(box, kafka, tmp_path, unique("applied"), table="    ddl: apply\n")
+    flow.migration.do("init")
+    flow.migration.start()
+    flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], SLOW, "a position")
+    yield flow
+    flow.migration.stop()
+
+
+def inserted(pipeline: Pipeline, first: int, more: str = "", value: str = "") -> None:
+    for key in range(first, first + 20):
+        pipeline.sql(f"INSERT INTO orders (id, user_id, amount{more}) VALUES ({key}, {key % 7}, 1{value})")
+
+
+def last_run(pipeline: Pipeline) -> tuple[int, str]:
+    """Its number, and the statement without the comment that says where it stands."""
+    found = pipeline.migration.ask("ddl", "status")
+    assert found["finished"] is not None
+    return found["number"], found["statement"].partition(" */ ")[2]
+
+
+def test_columns_come_to_the_targets_before_the_rows_that_have_them(pipeline: Pipeline) -> None:
+    pipeline.close_copy()
+    inserted(pipeline, 1)
+    add = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20) DEFAULT 'none' AFTER user_id;"
+    pipeline.sql(add)
+    inserted(pipeline, 101, ", extra", ", 'new'")
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    killed = pipeline.migration.kill(STAGE)
+    pipeline.migration.wait(lambda: pipeline.migration.pid(STAGE) not in (None, killed), SLOW, "the publisher")
+    assert last_run(pipeline) == (1, add.rstrip(";"))
+    pipeline.sql(widen := "ALTER TABLE orders MODIFY extra VARCHAR(60) DEFAULT 'none', ADD COLUMN more INT")
+    inserted(pipeline, 201, ", extra, more", ", REPEAT('x', 50), 7")
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    assert pipeline.differences() == []
+    assert last_run(pipeline) == (2, widen)
+    assert pipeline.migration.ask("status")["halted"] == []
+
+    pipeline.sql("ALTER TABLE orders DROP COLUMN more")
+    halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], SLOW, "the publisher to stop")
+    assert halted[0]["process"] == PUBLISHER
+    assert "it is not run at the targets (ddl: apply)" in halted[0]["reason"]
+    assert "the statement loses the values of column more" in halted[0]["reason"]
+    assert "set tables[].ddl: ignore" in halted[0]["hint"]
+    assert last_run(pipeline)[0] == 2
+
+
+def test_a_publisher_that_is_killed_while_it_runs_a_statement_ends_it_after_its_start(pipeline: Pipeline) -> None:
+    pipeline.close_copy()
+    inserted(pipeline, 1)
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    pipeline.migration.stop()
+    pipeline.sql(add := "ALTER TABLE orders ADD COLUMN extra VARCHAR(20) DEFAULT 'none'")
+    inserted(pipeline, 101, ", extra", ", 'new'")
+    launcher.run_killed(pipeline.migration, "after", "migrate.ddl.runner:begin", 1, "publish")
+    launcher.run_killed(pipeline.migration, "after", "migrate.ddl.step:send", 3, "publish")
+    launcher.run_killed(pipeline.migration, "before", "migrate.state.ddl:finish", 1, "publish")
+    pipeline.migration.start()
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    assert pipeline.differences() == []
+    assert last_run(pipeline) == (1, add)
