@@ -83,6 +83,7 @@ class Publisher:
         self._outbox = Outbox(self._batches, self._producer, settings.publish)
         self._went_back = False  # and what was sent before that is not noted yet
         self._returns = False  # to the source, after a time without it
+        self._abandoned = False  # a producer, of which messages may still come
 
     def run(self) -> None:
         """Publish until stopped. Raises StopError, OwnershipLost, ServerError; the position stays where it is safe.
@@ -130,6 +131,7 @@ class Publisher:
         self._went_back = True
         self._resume = self._resume.at(self._position, self._opened.flavour)
         self._producer.abandon()
+        self._abandoned = True
         self._producer = self._new_producer()
         self._outbox = Outbox(self._batches, self._producer, self._settings.publish)
 
@@ -251,7 +253,8 @@ class Publisher:
             self._producer.flush(_LAST_FLUSH)
             self._keeper.flush(self._batches)
             self._count()
-            if self._outbox.is_settled and self._keeper.has_saved(self._batches.acknowledged):
+            settled = self._outbox.is_settled and not self._abandoned
+            if settled and self._keeper.has_saved(self._batches.acknowledged):
                 self._note_end()
         except AcknowledgedLost as error:
             self._acknowledged.note()

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from publishing import Publishing
 
 from migrate.commands.rewind import rewind
+from migrate.kafka.producer import DeliveryFailed
 from migrate.publish import unacknowledged as unacknowledged_messages
 from migrate.publish.log import gtid
 from migrate.publish.state_writes import StateWrites
@@ -125,3 +126,27 @@ def test_a_run_that_ended_well_leaves_nothing_to_be_read(main: Runs) -> None:
     assert main.asked(main.places[2]) == set(), "the position is known to be behind it"
     main.send_again(6)
     assert 6 in main.asked(main.places[2]), "what came since then is read"
+
+
+def test_a_run_that_went_back_leaves_what_came_since_to_be_read(main: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost: the name of a transaction that a new server does not have: it was on its way with a producer that was given
+    up, came late, and the end of the run was noted behind it."""
+    failed: list[str] = []
+    with main.running() as publisher:
+        poll = publisher._producer.poll
+
+        def fails(seconds: float = 0.0) -> None:
+            if not failed:
+                failed.append("once")
+                raise DeliveryFailed("Kafka does not answer")
+            poll(seconds)
+
+        monkeypatch.setattr(publisher._producer, "poll", fails)
+        main.until(lambda: failed, "a delivery that fails")
+        main.until(lambda: publisher._abandoned, "a new producer")
+        main.sql("INSERT INTO t VALUES (7, 'a')")
+        main.until(lambda: main.keys()[-1:] == [7], "its row")
+        main.until_at_end()
+    assert [*main.noted.ends.values()] == [len(_ROWS)]
+    main.begin()
+    assert [*main.noted.ends.values()] == [len(_ROWS) + 1], "the next run looks"
