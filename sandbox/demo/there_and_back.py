@@ -89,7 +89,9 @@ class ThereAndBack:
         if not self._back.running:
             raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
         now = self._migration.ask("status")
-        return bool(now["stage"] == "ready" or now["next"] in ("migrate verify", "migrate verify --repair"))
+        if now["next"] == "migrate verify --repair":  # which says nothing of the reverse stream
+            return all(one["published"] for one in self._migration.ask("--reverse", "status")["sources"])
+        return bool(now["stage"] == "ready" or now["next"] == "migrate verify")
 
     def go(self, shop: Processes, commands: Sequence[str] = ("cutover", "rollback", "cutover")) -> Moves:
         """There, back, and there, while the application, which was started, writes; it ends, and both sides are
