@@ -44,7 +44,8 @@ def conditions(
     REPLACE, which is taken back at once. Raises the driver's error.
     """
     generated = _generated(connection, name)
-    keys = [parts for parts in _keys(connection, name) if [column for column, *_ in parts] != [*table.key]]
+    own = [(column, None, None) for column in table.key]  # a beginning of such a column is another's too
+    keys = [parts for parts in _keys(connection, name) if parts != own]
     computed = {made: "" for parts in keys for part in parts if (made := _computed(part, generated))}
     if computed:
         computed = _values(connection, table, name, row, list(computed), replace)

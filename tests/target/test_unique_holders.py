@@ -127,3 +127,16 @@ def test_a_row_gives_way_whatever_the_unique_key_is_on(side: TargetSide, what: s
         assert [key for key, *_ in side.rows("parted")] == [2, 3]
     finally:
         side.one.execute("DROP TABLE parted")
+
+
+def test_a_row_gives_way_whose_key_begins_alike(side: TargetSide) -> None:
+    """Lost: `UNIQUE (id(3))` on the key's own column was taken for the key, and the row that held the value stayed."""
+    side.one.execute("CREATE TABLE begun (id VARCHAR(20) PRIMARY KEY, n INT, UNIQUE (id(3)))")
+    try:
+        writer = PlaceWriter(load_table(side.one, "main", side.database, "begun"), "begun")
+        with side.one.transaction():
+            writer.insert(side.one, [{"id": "abc-1", "n": "1"}, {"id": "abd-1", "n": "2"}])
+            assert writer.insert_taking(side.one, [{"id": "abc-2", "n": "3"}]) == [{"id": "abc-1"}]
+        assert [*side.rows("begun")] == [("abc-2", 3), ("abd-1", 2)]
+    finally:
+        side.one.execute("DROP TABLE begun")
