@@ -112,15 +112,26 @@ def every_application(connection: sa.Connection, migration: str, *, lock: bool =
     return [Application(row[0], int(row[1]), row[2]) for row in rows]
 
 
-def acknowledge(connection: sa.Connection, migration: str, instance: str, version: int) -> None:
-    """An application's process goes by a version of the switch now."""
+def acknowledge(connection: sa.Connection, migration: str, instance: str, version: int) -> datetime:
+    """An application's process goes by a version of the switch now. Returns when its row says that it was written."""
     row = {"migration": migration, "instance": instance, "version": version}
     connection.execute(insert(applications).values(row).on_duplicate_key_update(version=version, seen=now))
+    seen: datetime = connection.execute(sa.select(applications.c.seen).where(*_of(migration, instance))).scalar_one()
+    return seen
 
 
-def forget_application(connection: sa.Connection, migration: str, instance: str) -> bool:
-    """An application's process that is gone for good; whether it was known."""
-    found = connection.execute(
-        sa.delete(applications).where(applications.c.migration == migration, applications.c.instance == instance)
-    )
+def forget_application(connection: sa.Connection, migration: str, instance: str, seen: datetime | None = None) -> bool:
+    """An application's process that is gone for good; whether it was known. seen: only the row that was written then
+    (UTC), as another process may have its name by now."""
+    written = [] if seen is None else [applications.c.seen == seen]
+    found = connection.execute(sa.delete(applications).where(*_of(migration, instance), *written))
     return bool(found.rowcount)
+
+
+def knows(connection: sa.Connection, migration: str, instance: str) -> bool:
+    """Whether an application's process has a row."""
+    return bool(connection.scalar(sa.select(sa.func.count()).where(*_of(migration, instance))))
+
+
+def _of(migration: str, instance: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (applications.c.migration == migration, applications.c.instance == instance)

@@ -1,8 +1,9 @@
 """The routes.
 
 GET /switch               {"version": 3, "side": "target", "writes": "open"}
-POST /switch              {"instance": "web-1", "version": 3}: what an application goes by; the answer as above
-DELETE /switch/INSTANCE   an application's process that ends
+POST /switch              {"instance": "web-1", "version": 3}: what an application goes by; the answer as above, with
+                          "seen", the time of this acknowledgement
+DELETE /switch/INSTANCE?seen=TIME   an application's process that ends; TIME as its last acknowledgement was answered
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -67,34 +69,45 @@ class _Switch:
     async def shown_or_acknowledged(self, request: Request) -> Response:
         if not request.state.caller.reads_switch:
             raise HTTPException(HTTPStatus.FORBIDDEN, request.state.caller.only_reads)
-        now = await (self._acknowledge(request) if request.method == "POST" else self._get())
-        return answer(HTTPStatus.OK, {"version": now.version, "side": now.side.value, "writes": now.writes.value})
+        if request.method == "POST":
+            now, seen = await self._acknowledge(request)
+            return answer(HTTPStatus.OK, {**_shown(now), "seen": seen.isoformat()})
+        return answer(HTTPStatus.OK, _shown(await self._get()))
 
     async def left(self, request: Request) -> Response:
         instance = str(request.path_params["instance"])
         _allow(request, instance)
-        if not await self._ask(lambda connection: switch.forget_application(connection, self._migration, instance)):
+        seen = _seen(request)
+
+        def leave(connection: sa.Connection) -> tuple[bool, bool]:
+            left = switch.forget_application(connection, self._migration, instance, seen)
+            return left, seen is not None and switch.knows(connection, self._migration, instance)
+
+        left, known = await self._ask(leave)
+        if known and not left:
+            raise HTTPException(HTTPStatus.CONFLICT, "the instance acknowledged again since: its row stays")
+        if not left:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such instance")
         return answer(HTTPStatus.OK, {})
 
     async def _get(self) -> switch.Switch:
         return await self._ask(lambda connection: switch.get(connection, self._migration))
 
-    async def _acknowledge(self, request: Request) -> switch.Switch:
+    async def _acknowledge(self, request: Request) -> tuple[switch.Switch, datetime]:
         instance, version = _acknowledgement(await request.body())
         _allow(request, instance)
 
-        def acknowledge(connection: sa.Connection) -> switch.Switch:
+        def acknowledge(connection: sa.Connection) -> tuple[switch.Switch, datetime | None]:
             now = switch.get(connection, self._migration)
-            if 0 < version <= now.version:
-                switch.acknowledge(connection, self._migration, instance, version)
-            return now
+            if not 0 < version <= now.version:
+                return now, None
+            return now, switch.acknowledge(connection, self._migration, instance, version)
 
-        now = await self._ask(acknowledge)
-        if not 0 < version <= now.version:
+        now, seen = await self._ask(acknowledge)
+        if seen is None:
             told = f"the switch has not had that version; it has {now.version}"
             raise HTTPException(HTTPStatus.BAD_REQUEST, told)
-        return now
+        return now, seen
 
     async def _ask(self, question: Callable[[sa.Connection], T]) -> T:
         """In a thread and a transaction. Raises HTTPException where the state database does not answer."""
@@ -114,6 +127,23 @@ class _Switch:
     def _asked(self, question: Callable[[sa.Connection], T]) -> T:
         with self._state.begin() as connection:
             return question(connection)
+
+
+def _shown(now: switch.Switch) -> dict[str, Any]:
+    return {"version": now.version, "side": now.side.value, "writes": now.writes.value}
+
+
+def _seen(request: Request) -> datetime | None:
+    """When the row was written that a process means which ends; None where it does not say. Raises HTTPException."""
+    if (given := request.query_params.get("seen")) is None:
+        return None
+    try:
+        seen = datetime.fromisoformat(given)
+        if seen.tzinfo is None:
+            return seen
+    except ValueError:
+        pass
+    raise HTTPException(HTTPStatus.BAD_REQUEST, "seen: the time that the last acknowledgement was answered is needed")
 
 
 def _allow(request: Request, instance: str) -> None:

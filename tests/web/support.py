@@ -71,6 +71,12 @@ class Web:
         return self.send(request(method, path, body, token))
 
 
+def accepted(answered: tuple[int, Any]) -> bool:
+    """Whether an acknowledgement was taken: the switch as it is, and when that was."""
+    status, body = answered
+    return status == 200 and {name: body[name] for name in body if name != "seen"} == GOOD and bool(body["seen"])
+
+
 def request(method: str = "GET", path: str = "/switch", body: Any = None, token: str = TOKEN, more: str = "") -> bytes:
     """body: JSON, or the bytes as they are. more: further header lines, each with its end."""
     content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
