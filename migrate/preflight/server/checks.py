@@ -90,6 +90,9 @@ WAYS_AT_SOURCE = declare("grants", Group.SERVER, At.SOURCE, _ways, AT_SOURCE)
 WAYS_AT_TARGET = declare("grants", Group.SERVER, At.TARGET, _ways, CONNECTED)
 GRANTS_AT_TARGET = declare("grants", Group.SERVER, At.TARGET, _grants_at_target, AT_TARGET_PLANNED)
 GRANTS_AT_STATE = declare("grants", Group.SERVER, At.STATE, _grants_at_state, AT_STATE_READ)
+EXCESS_AT_SOURCE = declare("grants", Group.SERVER, At.SOURCE, by_connection(grants.check_excess), AT_SOURCE)
+EXCESS_AT_TARGET = declare("grants", Group.SERVER, At.TARGET, by_connection(grants.check_excess), CONNECTED)
+EXCESS_AT_STATE = declare("grants", Group.SERVER, At.STATE, by_connection(grants.check_excess), CONNECTED)
 
 
 # -- that they answer, their versions and clocks, and what their sessions may be

@@ -22,6 +22,7 @@ _SEES = "TRIGGER"
 _PREPARED = "XA_RECOVER_ADMIN"
 _CLOSES = {"mariadb": "READ ONLY ADMIN", "mysql": "SYSTEM_VARIABLES_ADMIN"}
 _ENDS = {"mariadb": "CONNECTION ADMIN", "mysql": "CONNECTION_ADMIN"}
+_NEVER = ("ALL PRIVILEGES", "SUPER", "FILE")
 OTHER_STOPS = "where nobody may, as at a managed server, cutover.stop: revoke, application or hook"
 
 
@@ -124,6 +125,18 @@ def check_prepared(connection: Connection) -> list[Result]:
     message = f"{connection.name}: this account cannot see prepared XA transactions, which a copy does not see either"
     mend = f"GRANT {_PREPARED} ON *.* TO {held.account}; or make sure that applications use no XA"
     return [Result("grants", connection.name, Verdict.NOTE, message, mend)]
+
+
+def check_excess(connection: Connection) -> list[Result]:
+    """A note where the account may do what no part of the service needs: whoever learns its password could too.
+    Raises pymysql.MySQLError."""
+    held = grants.read(connection)
+    needed = grants.words(connection, [_CLOSES[connection.flavour]])  # SUPER, on MySQL before 8.0
+    more = [one for one in _NEVER if one in held.everywhere and one not in needed]
+    if not more:
+        return []
+    told = f"{connection.name}: {held.account} may do more than the service needs: {', '.join(more)} on *.*"
+    return [Result("grants", connection.name, Verdict.NOTE, told, "use an account with the grants of docs/grants.md")]
 
 
 def check_databases(connection: Connection, wanted: Mapping[str, Sequence[str]]) -> list[Result]:
