@@ -143,8 +143,9 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every MigrateError is one line and an exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        build(named(sys.argv[1:] if arguments is None else arguments))(arguments, standalone_mode=True)
+        build("" if given == ["--version"] else named(given))(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
         hint = _typed[-1].meant(error.way_out) if _typed else error.way_out
