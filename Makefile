@@ -136,8 +136,8 @@ lint: setup ## check style (ruff)
 typecheck: setup ## check types (mypy, strict)
 	$(BIN)/mypy
 
-bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1, PLAIN=1
-	$(if $(PLAIN),$(BIN)/python,$(ON_COMPILED)) -m bench.capture
+bench-capture: servers compiled ## measure the publisher: binlog backlog to Kafka; PEER=debezium, SCALE=0.1, RUNS=1, PLAIN=1, SOURCES=8
+	$(if $(PLAIN),$(BIN)/python,$(ON_COMPILED)) -m bench.$(if $(filter file,$(origin SOURCES)),capture,sources)
 
 bench-apply: servers compiled ## measure the consumer: Kafka to the target; PEER=debezium, SCALE=0.1, RUNS=1, ONLY=lag
 	$(ON_COMPILED) -m bench.apply

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
@@ -128,20 +128,30 @@ class Topic:
 
     def _read(self, first: list[int], ends: list[int], count: Callable[[dict[str, Any]], int]) -> tuple[int, int, int]:
         """Rows in the topic, those below the first offsets, and the bytes of all messages."""
+        found = before = size = 0
+        for message in self._raw(ends):
+            value = message.value()
+            rows = count(json.loads(value)) if value else 0
+            found, size = found + rows, size + len(value or b"")
+            if int(message.offset() or 0) < first[int(message.partition() or 0)]:
+                before += rows
+        return found, before, size
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Every message that it has now, parsed; those of one partition in their order."""
+        return (json.loads(value) for message in self._raw(self.ends()) if (value := message.value()))
+
+    def _raw(self, ends: list[int]) -> Iterator[Message]:
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "bench", "log_level": 0})
-        found = before = size = read = 0
+        read = 0
         try:
             consumer.assign([TopicPartition(self.name, part.partition, 0) for part in self._partitions])
             while read < sum(ends):
-                for message in consumer.consume(10_000, timeout=10):
-                    value = message.value()
-                    rows = count(json.loads(value)) if value else 0
-                    found, read, size = found + rows, read + 1, size + len(value or b"")
-                    if int(message.offset() or 0) < first[int(message.partition() or 0)]:
-                        before += rows
+                got = consumer.consume(10_000, timeout=10)
+                read += len(got)
+                yield from got
         finally:
             consumer.close()
-        return found, before, size
 
 
 @dataclass(frozen=True, slots=True)

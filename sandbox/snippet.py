@@ -1,5 +1,7 @@
 """The part of a migrate config file that names the sandbox's servers; passwords go by environment."""
 
+from collections.abc import Container
+
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 
@@ -33,12 +35,13 @@ def _server(name: str, server: DatabaseServer, *, named: bool = True) -> str:
     return "{" + ", ".join(fields) + "}"
 
 
-def config(box: Sandbox) -> str:
+def config(box: Sandbox, sources_named: Container[str] | None = None) -> str:
     """YAML with the keys state, sources, targets and, if there is a broker, kafka.
 
-    State is kept at the first target; where there is none, at the source.
+    State is kept at the first target; where there is none, at the source. sources_named: only these; None is all.
     """
-    old, new = sources(box), _targets(box)
+    old = [(name, server) for name, server in sources(box) if sources_named is None or name in sources_named]
+    new = _targets(box)
     state_name, state = (new or old)[0]
     lines = [f"state: {_server(state_name, state, named=False)}", "sources:"]
     lines += [f"  - {_server(name, server)}" for name, server in old] + ["targets:"]
