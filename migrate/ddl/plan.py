@@ -22,6 +22,7 @@ from migrate.ddl.survey import Surroundings
 from migrate.ddl.trial import Trial, place_of_trial, tried
 from migrate.model.errors import PreflightError
 from migrate.model.words import counted
+from migrate.mysql.column_defaults import OWN_VALUES, OWN_VALUES_WAY_OUT, own_values
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import table as quoted_table
@@ -230,6 +231,8 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             f"{plan.logical.removes_rows}: in no log, and a stream would stop at the statement for good",
             "delete the rows by DELETE, which the streams follow; or finish the migration first",
         )
+    if plan.wanted.streamed:
+        yield from _of_own_values(plan)
     if not plan.wanted.policy or not _changes_columns(plan.shards):
         return
     if plan.wanted.policy == "stop":
@@ -244,6 +247,13 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
         )
     if len({one.shard.side for one in plan.shards}) > 1:
         yield from _of_messages_on_their_way(plan)
+
+
+def _of_own_values(plan: Plan) -> Iterator[Problem]:
+    """Of rows that are there: no event says which values they have in a new column."""
+    found = {column for one in plan.shards for column in own_values(one.trial.before.columns, one.trial.after.columns)}
+    for column in sorted(found):
+        yield Problem(f"column {column} {OWN_VALUES}", OWN_VALUES_WAY_OUT)
 
 
 def _of_messages_on_their_way(plan: Plan) -> Iterator[Problem]:

@@ -47,13 +47,14 @@ class Wanted:
 
     routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
     statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
-    ordered; empty where it is of none.
+    ordered; empty where it is of none. streamed: a stream keeps its source and target tables alike.
     """
 
     shards: tuple[Shard, ...]
     routing: frozenset[str] = frozenset()
     policy: str = ""
     key: tuple[str, ...] = ()
+    streamed: bool = False
 
     @property
     def migrated(self) -> bool:
@@ -121,6 +122,7 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
         frozenset(columns),
         "" if not chosen[Side.SOURCE] else _policy(policies),
         tuple(first.table.key),
+        streamed=not over,
     )
 
 
@@ -128,7 +130,7 @@ def at_targets(planned: PlannedTable) -> Wanted:
     """The target tables of a table of a migration, whose source table has the statement already."""
     places = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in planned.places}
     columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
-    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key))
+    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key), streamed=True)
 
 
 def _policy(policies: Collection[str]) -> str:

@@ -67,6 +67,13 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     rename = "ALTER TABLE t RENAME COLUMN w TO x"  # lost: partitions stood still at messages that name w
     assert "messages that name column w" in told(plan(laid, rename, policy="ignore"))
     assert told(plan(laid, rename, WhichSide.TARGETS, "ignore")) == ""
+    # Lost: the values of the rows that were there; both sides had made their own.
+    own = "gives the rows that are there other values at the sources than at the targets"
+    moment = "ALTER TABLE t ADD COLUMN at DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP"
+    for side in WhichSide:
+        said = told(plan(laid, moment, side, "ignore")).replace("()", "").lower()
+        assert f"column `at` default current_timestamp {own}" in said
+    assert told(plan(laid, "ALTER TABLE t ADD COLUMN at DATETIME ON UPDATE CURRENT_TIMESTAMP", policy="ignore")) == ""
     with pytest.raises(ConfigError, match="no table 'other'"):
         plan(laid, "ALTER TABLE other ADD COLUMN n INT")
     found = plan(laid, add.replace("TABLE t", f"TABLE {laid.source}.t"), policy="ignore")

@@ -251,6 +251,21 @@ def test_a_statement_that_the_targets_are_to_get_is_stopped_in_front_of_until_th
     followed.close()
 
 
+@pytest.mark.parametrize("added", ["at DATETIME DEFAULT NOW()", "at TIMESTAMP"])
+def test_a_column_that_the_targets_would_fill_with_values_of_their_own_is_stopped_at(box: Sandbox, added: str) -> None:
+    """Lost: what the rows that were there have in it at the source."""
+    followed = made(box)
+    followed.selected[(followed.database, "t")] = Selected(False, ("id",), applies=True, follows_standby=True)
+    start, session = followed.here, "SET SESSION explicit_defaults_for_timestamp = OFF"
+    followed.sql(session, f"ALTER TABLE t ADD COLUMN {added}")
+    error = followed.stopped(start)
+    assert not isinstance(error, ToBeApplied)
+    assert "column `at` DEFAULT " in error.message
+    assert "other values at the sources than at the targets" in error.message
+    assert "migrate verify --repair" in error.hint
+    followed.close()
+
+
 @pytest.mark.parametrize("verb", ["TRUNCATE", "DROP", "EXCHANGE"])
 def test_partitions_that_take_rows_with_them_stop_others_pass(box: Sandbox, verb: str) -> None:
     more = " WITH TABLE plain" if verb == "EXCHANGE" else ""

@@ -8,6 +8,7 @@ import structlog
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
+from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
 from migrate.publish.schema import row_limits
 from migrate.publish.schema.ddl import Ddl
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
@@ -20,6 +21,10 @@ log = structlog.get_logger("migrate.publish")
 _FOLLOW = (
     "make its target tables the same by hand, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
+)
+_FOLLOW_AND_REPAIR = (
+    "make its target tables the same by hand, set tables[].ddl: ignore, start again, and run `migrate verify --repair`,"
+    f" which brings the values of the source; or undo it at the source, {COPY_AGAIN}"
 )
 _FOLLOW_STANDBY = (
     "applications are at the other side, and nothing of this one is carried: make the other side's tables the same, set"
@@ -80,8 +85,16 @@ class Policy:
         if keeps and not lifted:
             log.info("a statement changes no columns", table=full(name), statement=shown(step.statement))
             return after
+        self._check_own_values(step, name, before, after)
         self.follow_or_raise(step, name, lifted)
         return replace(after, unequal=not keeps)
+
+    def _check_own_values(self, step: Step, name: Name, before: Version, after: Version) -> None:
+        """Raises StopError where the targets would fill a new column with other values than the source has."""
+        if not self._known.selected[name].applies or step.standby or step.since in self._known.applied:
+            return
+        if found := own_values(columns(before.create), columns(after.create)):
+            raise step.stop(name, f"column {found[0]} {OWN_VALUES}", _FOLLOW_AND_REPAIR)
 
     def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
         """Raises StopError where the table's policy is to stop, or to have the statement run at the targets first."""
