@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import socket
@@ -92,10 +93,10 @@ def test_where_nothing_can_be_read_the_page_says_why(web: Web) -> None:
     assert first[1]
 
 
-def events(web: Web, path: str) -> Iterator[tuple[str, object]]:
-    """Each event's name and data, until the server ends the stream."""
+def events(web: Web, path: str, more: str = "") -> Iterator[tuple[str, object]]:
+    """Each event's name and data, until the server ends the stream. more: header lines."""
     with closing(web.connect()) as connection, connection.makefile("rb") as lines:
-        connection.sendall(request(path=path, token=ONCALL))
+        connection.sendall(request(path=path, token=ONCALL, more=more))
         name = ""
         for line in lines:
             field, _, value = line.decode().strip().partition(": ")
@@ -103,6 +104,18 @@ def events(web: Web, path: str) -> Iterator[tuple[str, object]]:
                 name = value
             elif field == "data" and name:
                 yield name, json.loads(value)
+
+
+def test_a_page_is_sent_what_it_does_not_have_yet(web: Web) -> None:
+    """Lost: a page that connects again after an interruption would keep what has changed back meanwhile."""
+    status, _, body = get(web, "/", f"Bearer {ONCALL}")
+    assert status == 200
+    has = html.unescape(re.search(r'data-live="([^"]+)"', body)[1])  # type: ignore[index]
+    assert re.fullmatch(r"/live\?has=list%3A[0-9a-f]{12}", has)
+    assert next(events(web, has)) == ("parts", {})
+    for path, more in (("/live", ""), (f"{has}0", ""), (has, "Last-Event-ID: 1\r\n")):
+        name, parts = next(events(web, path, more))
+        assert (name, isinstance(parts, dict) and list(parts)) == ("parts", ["list"]), (path, more)
 
 
 def test_another_site_begins_no_search(web: Web) -> None:

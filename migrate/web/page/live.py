@@ -9,11 +9,12 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from migrate.web.latest import WAIT_SECONDS
-from migrate.web.page.render import Parts
+from migrate.web.page.render import Parts, digests
 
 MOST = 64
 """Pages that are kept live at a time; further ones are not."""
@@ -37,18 +38,20 @@ class Streams:
         """The server stops."""
         self._ending.set()
 
-    def answer(self, read: Callable[[], Awaitable[Parts]], headers: Mapping[str, str]) -> Response | None:
-        """Events for one page; None where MOST are open. read: raises TimeoutError, Unreadable."""
+    def answer(
+        self, read: Callable[[], Awaitable[Parts]], headers: Mapping[str, str], has: Mapping[str, str]
+    ) -> Response | None:
+        """Events for one page; None where MOST are open. read: raises TimeoutError, Unreadable. has: digests of the
+        parts that the page has."""
         if self._open >= MOST:
             return None
         self._open += 1
-        return _Answer(self._events(read), headers, self._closed)
+        return _Answer(self._events(read, dict(has)), headers, self._closed)
 
     def _closed(self) -> None:
         self._open -= 1
 
-    async def _events(self, read: Callable[[], Awaitable[Parts]]) -> AsyncIterator[bytes]:
-        sent: dict[str, str] = {}
+    async def _events(self, read: Callable[[], Awaitable[Parts]], sent: dict[str, str]) -> AsyncIterator[bytes]:
         until = asyncio.get_running_loop().time() + STREAM_SECONDS
         yield b"retry: 2000\n\n"
         while asyncio.get_running_loop().time() < until:
@@ -76,8 +79,9 @@ class Streams:
         finally:
             reading.cancel()
             ending.cancel()
-        changed = {name: str(html) for name, html in parts.items() if sent.get(name) != html}
-        sent.update(changed)
+        now = digests(parts)
+        changed = {name: str(html) for name, html in parts.items() if sent.get(name) != now[name]}
+        sent.update(now)
         return _event("parts", changed)
 
 
@@ -95,6 +99,14 @@ class _Answer(StreamingResponse):
             self._closed()
 
 
+def parts_it_has(request: Request) -> dict[str, str]:
+    """Digests by name, of a page that was just loaded. One that connects again has taken in more since."""
+    if "last-event-id" in request.headers:
+        return {}
+    pairs = (one.partition(":") for one in request.query_params.get("has", "").split())
+    return {name: digest for name, _, digest in pairs}
+
+
 def _event(name: str, data: Any) -> bytes:
-    """JSON has no line ends, which would end the event's data."""
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+    """JSON has no line ends, which would end the event's data. The id is what a browser connects again with."""
+    return f"event: {name}\nid: 1\ndata: {json.dumps(data)}\n\n".encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from importlib import resources
 from typing import Any
 
@@ -59,6 +60,10 @@ def _utc(when: datetime) -> str:
     return in_utc(when, "seconds")
 
 
+def _digests_in_words(parts: Parts) -> str:
+    return " ".join(f"{name}:{digest}" for name, digest in digests(parts).items())
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("migrate.web.page"),
@@ -67,7 +72,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"utc": _utc, "duration": duration, "key": typed}
+    made.filters |= {"utc": _utc, "duration": duration, "key": typed, "digests": _digests_in_words}
     made.globals |= {
         "checked": shown_check,
         "height": plots.HEIGHT,
@@ -88,6 +93,11 @@ _TEMPLATES = _environment()
 def static(name: str) -> bytes:
     """One of STATIC."""
     return resources.files("migrate.web.page").joinpath("static", name).read_bytes()
+
+
+def digests(parts: Parts) -> dict[str, str]:
+    """Of each part, by which a page says what it has."""
+    return {name: blake2b(html.encode(), digest_size=6).hexdigest() for name, html in parts.items()}
 
 
 def parts_of(view: View) -> Parts:

@@ -33,7 +33,7 @@ from migrate.web.connection import HEADERS
 from migrate.web.latest import WAIT_SECONDS, Latest, OncePer
 from migrate.web.page import details, render
 from migrate.web.page.history import SAMPLE_SECONDS, History, KnownMigration, every_migration, of_migration, sample
-from migrate.web.page.live import Streams, Unreadable
+from migrate.web.page.live import Streams, Unreadable, parts_it_has
 from migrate.web.page.plots import Span, rates
 from migrate.web.page.render import MigrationRow, Parts, RowAsked
 from migrate.web.page.row_search import MESSAGES, RowSearch
@@ -125,8 +125,8 @@ class Pages:
             return _problem(Unreadable(reason(error)))
         return _html(render.migration(name, view))
 
-    async def _live_overview(self, _request: Request) -> Response:
-        return self._stream(self._parts_of_list)
+    async def _live_overview(self, request: Request) -> Response:
+        return self._stream(request, self._parts_of_list)
 
     async def _live_migration(self, request: Request) -> Response:
         self._refuse_other(request)
@@ -135,7 +135,7 @@ class Pages:
         async def read() -> Parts:
             return render.parts_of(await self._now(span))
 
-        return self._stream(read)
+        return self._stream(request, read)
 
     async def _explain(self, request: Request) -> Response:
         self._refuse_other(request)
@@ -158,8 +158,8 @@ class Pages:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return Response(render.static(name), HTTPStatus.OK, {**HEADERS, **SAFE, "Content-Type": render.STATIC[name]})
 
-    def _stream(self, read: Callable[[], Coroutine[Any, Any, Parts]]) -> Response:
-        found = self.streams.answer(read, {**HEADERS, **SAFE})
+    def _stream(self, request: Request, read: Callable[[], Coroutine[Any, Any, Parts]]) -> Response:
+        found = self.streams.answer(read, {**HEADERS, **SAFE}, parts_it_has(request))
         if found is None:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         return found
