@@ -228,6 +228,7 @@ def test_every_value_of_a_database_is_escaped() -> None:
         render.overview(render.parts_of_list([row(EVIL)], EVIL, EVIL), 5.0),
         render.other(KnownMigration(EVIL, False, False, history(1.0)), EVIL, history(1.0), Span.DAY),
         render.problem(EVIL, AT, 5.0),
+        render.missing(EVIL),
         render.row_search(EVIL, RowAsked(EVIL, EVIL, EVIL), [EVIL], 5, lines=[EVIL], problem=EVIL, hint=EVIL),
     ):
         found = Read(made)

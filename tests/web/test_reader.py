@@ -118,6 +118,12 @@ def test_a_page_is_sent_what_it_does_not_have_yet(web: Web) -> None:
         assert (name, isinstance(parts, dict) and list(parts)) == ("parts", ["list"]), (path, more)
 
 
+def test_a_name_that_no_migration_has_is_answered_in_a_page(web: Web) -> None:
+    status, headers, body = get(web, "/m/%3Cb%3Enobody", f"Bearer {ONCALL}")
+    assert (status, headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no migration &lt;b&gt;nobody" in body
+
+
 def test_another_site_begins_no_search(web: Web) -> None:
     """Lost: time of every server, by an image on any page that a reader looks at."""
     path = f"/m/{NAME}/explain?table=x.y&key=1"

@@ -128,6 +128,11 @@ def other(one: KnownMigration, own: str, history: Sequence[PastStatus], span: Sp
     return _page("other", one=one, own=own, base=base(one.name), plots=_plots(history, span))
 
 
+def missing(name: str) -> str:
+    """In the place of the page of a migration that there is not."""
+    return _page("missing", name=name)
+
+
 def problem(told: str, at: datetime, interval: float) -> str:
     """In the place of a page whose status cannot be read."""
     return _page("problem", problem=told, at=at, interval=interval)

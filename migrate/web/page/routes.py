@@ -10,7 +10,7 @@ GET /static/…           the style and the script
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from migrate.model.errors import MigrateError
 from migrate.settings import Settings
+from migrate.state.status_history import PastStatus
 from migrate.status.verdict import Verdict
 from migrate.web.access import Caller
 from migrate.web.connection import HEADERS
@@ -44,6 +45,8 @@ log = structlog.get_logger("migrate.web")
 
 INTERVAL_SECONDS = 5.0
 """Between two looks while any page is open."""
+_OTHERS = 8
+"""Migrations besides this server's own whose history is kept for those who look next."""
 SAFE = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; connect-src 'self';"
@@ -73,6 +76,7 @@ class Pages:
         self._history = History(settings, state)
         self._views = OncePer(self._view, "page")
         self._known = Latest(lambda: every_migration(state), "migrations")
+        self._others: dict[str, Latest[Sequence[PastStatus]]] = {}
         self._search = RowSearch(settings, state)
         self.streams = Streams(INTERVAL_SECONDS)
 
@@ -115,9 +119,10 @@ class Pages:
         name, span = str(request.path_params["name"]), Span.of(request.query_params.get("span", ""))
         try:
             if name != self._name:
-                known = await self._find(name)
-                history = await asyncio.to_thread(of_migration, self._state, name)
-                return _html(render.other(known, self._name, history, span))
+                known = next((one for one in await self._every() if one.name == name), None)
+                if known is None:
+                    return _html(render.missing(name), HTTPStatus.NOT_FOUND)
+                return _html(render.other(known, self._name, await self._past_of(name), span))
             view = await self._now(span)
         except (TimeoutError, Unreadable) as error:
             return _problem(error)
@@ -185,12 +190,12 @@ class Pages:
         found = details.read(self._settings, self._state, seen.look)
         return View(seen.look, seen.at, found, self._history.read(), interval=INTERVAL_SECONDS)
 
-    async def _find(self, name: str) -> KnownMigration:
-        """Raises HTTPException, TimeoutError, Unreadable."""
-        for one in await self._every():
-            if one.name == name:
-                return one
-        raise HTTPException(HTTPStatus.NOT_FOUND)
+    async def _past_of(self, name: str) -> Sequence[PastStatus]:
+        """Of another migration, which is in the list. Raises TimeoutError, and what reading it raises."""
+        if name not in self._others and len(self._others) >= _OTHERS:
+            del self._others[next(iter(self._others))]
+        found = self._others.setdefault(name, Latest(lambda: of_migration(self._state, name), "history"))
+        return await found.get(INTERVAL_SECONDS)
 
     async def _every(self) -> list[KnownMigration]:
         try:
