@@ -12,7 +12,7 @@ from pathlib import Path
 from sandbox import snippet, state
 from sandbox.demo_data import create_orders, load_sakila
 from sandbox.errors import SandboxError
-from sandbox.install.plan import install, install_releases
+from sandbox.install.plan import install, install_browser, install_releases
 from sandbox.paths import run_dir
 from sandbox.releases import RELEASES, release
 from sandbox.settings import Flavour
@@ -27,6 +27,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     put.add_argument("--flavour", choices=[*names, "all"], default="all", help="default: all")
     more = ", ".join(RELEASES)
     put.add_argument("--servers", default="", help=f"further servers by commas, fetched into the cache: {more}, or all")
+    put.add_argument("--browser", action="store_true", help="also what tests of the page need: Chromium, axe-core")
     up = commands.add_parser("up", help="start a source, targets and Kafka; stop them on Ctrl-C")
     up.add_argument("--flavour", choices=names, default="mariadb", help="default: mariadb")
     up.add_argument("--targets", type=int, default=2, metavar="N", help="number of target servers (default: 2)")
@@ -93,6 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             install(list(Flavour) if options.flavour == "all" else [Flavour(options.flavour)])
             names = RELEASES if options.servers == "all" else filter(None, options.servers.split(","))
             install_releases(one for one in map(release, names) if one)
+            if options.browser:
+                install_browser()
         else:
             run_dir().mkdir(parents=True, exist_ok=True)
             _up(options)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from sandbox.errors import SandboxError
-from sandbox.paths import cache_dir, kafka_lib, mysql_root
+from sandbox.paths import axe, cache_dir, kafka_lib, mysql_root
 from sandbox.releases import Release
 from sandbox.settings import Flavour
 
@@ -38,8 +38,23 @@ def promtool() -> str | None:
     return which("promtool") or (str(kept) if kept.exists() else None)
 
 
-def _missing(what: str) -> SandboxError:
-    return SandboxError(f"{what} is not installed; run: make servers")
+def browser() -> tuple[str, str]:
+    """Paths of Chromium and of its driver. Raises SandboxError when one is not installed."""
+    chromium, driver = which("chromium"), which("chromedriver")
+    if chromium is None or driver is None:
+        raise _missing("Chromium", "browser")
+    return chromium, driver
+
+
+def axe_script() -> str:
+    """axe-core's text. Raises SandboxError when it was not fetched."""
+    if not axe().exists():
+        raise _missing("axe-core", "browser")
+    return axe().read_text("utf-8")
+
+
+def _missing(what: str, task: str = "servers") -> SandboxError:
+    return SandboxError(f"{what} is not installed; run: make {task}")
 
 
 @cache

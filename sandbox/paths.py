@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sandbox.settings import KAFKA_VERSION
+from sandbox.settings import AXE_VERSION, KAFKA_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -27,3 +27,8 @@ def mysql_root() -> Path:
 def kafka_lib() -> Path:
     """Directory of Kafka's jar files (see sandbox/install/kafka.py)."""
     return cache_dir() / f"kafka-{KAFKA_VERSION}" / "lib"
+
+
+def axe() -> Path:
+    """The script that checks whether everybody can use a page (see sandbox/install/browser.py)."""
+    return cache_dir() / f"axe-core-{AXE_VERSION}.js"

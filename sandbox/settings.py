@@ -16,6 +16,7 @@ class Flavour(StrEnum):
 
 KAFKA_VERSION = "4.1.1"
 LOG4J_VERSION = "2.24.3"  # the one this Kafka depends on
+AXE_VERSION = "4.14.1"  # of axe-core
 KAFKA_IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 IMAGES = {
     Flavour.MARIADB: "mariadb:10.11.18",

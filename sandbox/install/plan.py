@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sandbox import faketime, unsynced
 from sandbox.binaries import java_version, which
 from sandbox.galera import LIBRARY
-from sandbox.install import kafka, mysql, promtool, releases
+from sandbox.install import browser, kafka, mysql, promtool, releases
 from sandbox.install.system import apt_install, say
 from sandbox.paths import cache_dir
 from sandbox.releases import Release
@@ -53,6 +53,14 @@ def install_releases(wanted: Iterable[Release]) -> None:
             if not one.installed:
                 apt_install([[name] for name in releases.needs(one)])
                 releases.install(one)
+
+
+def install_browser() -> None:
+    """Chromium, its driver and axe-core, where missing. Raises SandboxError."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / "install.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        browser.install()
 
 
 def install(flavours: Iterable[Flavour]) -> None:

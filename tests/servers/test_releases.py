@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.binaries import database_programs
 from sandbox.errors import SandboxError
-from sandbox.install.releases import _checked
+from sandbox.install.system import checked
 from sandbox.releases import RELEASES, USUAL, Maven, Npm, options_of, release
 from tests.servers.pair import PAIRS, pairs_of
 
@@ -18,8 +18,8 @@ from tests.servers.pair import PAIRS, pairs_of
 def test_an_archive_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "server.tgz").write_bytes(b"another server")
     with pytest.raises(SandboxError, match=r"server\.tgz is not what it was"):
-        _checked(tmp_path, "*.tgz", "0" * 64)
-    assert _checked(tmp_path, "*.tgz", hashlib.sha256(b"another server").hexdigest()) == tmp_path / "server.tgz"
+        checked(tmp_path, "*.tgz", "0" * 64)
+    assert checked(tmp_path, "*.tgz", hashlib.sha256(b"another server").hexdigest()) == tmp_path / "server.tgz"
     pinned = [one.fetched.sha256 for one in RELEASES.values() if isinstance(one.fetched, Maven | Npm)]
     assert [len(one) for one in pinned] == [64, 64]
 
