@@ -17,7 +17,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install dist servers prepare demo demo-reshard test test-long test-all coverage compiled test-compiled types record test-servers test-server soak-failover fuzz mutations times chaos
+.PHONY: help setup install dist servers browser prepare demo demo-reshard test test-long test-all coverage compiled test-compiled test-browser types record test-servers test-server soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -45,6 +45,9 @@ servers: setup ## install MariaDB, MySQL, Kafka and Java where missing (root or 
 	@$(BIN)/python -m sandbox install --flavour all --servers "$(SERVERS)"
 	@$(BIN)/python -m jobs.archive
 
+browser: servers ## also what test-browser needs: Chromium, its driver, axe-core (root or sudo)
+	@$(BIN)/python -m sandbox install --browser
+
 prepare: setup ## both: the servers, and the publisher compiled, which takes one core while those are fetched
 	@$(MAKE) --jobs=2 --output-sync=target servers compiled
 
@@ -57,17 +60,17 @@ demo-reshard: setup ## re-shard SOURCES=8 servers live, 8 × 8 tables to 16 × 1
 	$(BIN)/python -m sandbox.reshard --flavour $(FLAVOUR) --sources $(SOURCES)
 
 test: servers ## run the suite on real servers, without the flows that take longest
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m "not long"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -m "not long and not browser"
 
 # Their files alone: to collect all of the suite takes each process longer than some of these flows.
 test-long: servers ## run the flows that take longest, those that matter most first
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ORDER) --durations=25 -rs $(UNTIL:%=--begin-until=%) -m long $(shell grep -rlE 'mark\.long\b' --include='test_*.py' tests)
 
 test-all: servers ## both, with every whole flow on both database servers; three times as long
-	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25
+	ALL=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=25 -m "not browser"
 
 coverage: servers ## the same, with a report of what the suite runs through; slower
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not browser" --cov --cov-report=term
 
 # Without the sandbox, which finds its servers and its data beside its own files.
 compiled: $(COMPILED)/.done ## build the publisher's hot modules as C, in build/compiled
@@ -90,6 +93,10 @@ COMPILED_TESTS := $(wildcard tests/publish/test_decode_*.py) $(patsubst %,tests/
 
 test-compiled: servers compiled ## run the tests of decoding and emission, and one publisher, on the compiled modules
 	$(ON_COMPILED) -m pytest --import-mode=append -n $(JOBS) --dist loadfile $(COMPILED_TESTS)
+
+test-browser: browser ## check the page in Chromium with axe-core, also through a demo with kills; FLAVOUR; pictures in artifacts/
+	$(BIN)/python -m pytest -m browser tests/web/test_browser.py
+	$(BIN)/python -m tests.web.demo_watched --flavour $(FLAVOUR)
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
@@ -114,7 +121,7 @@ mutations: servers ## put fifteen faults into a copy of the code, one at a time,
 
 times: servers ## run the suite and print where its time goes: by file, and by what was waited for
 	@rm -rf .sandbox/times
-	MEASURE=.sandbox/times $(BIN)/python -m pytest -p tests.measure -n $(JOBS) --dist loadfile $(ORDER) -q -m "not long"
+	MEASURE=.sandbox/times $(BIN)/python -m pytest -p tests.measure -n $(JOBS) --dist loadfile $(ORDER) -q -m "not long and not browser"
 	$(BIN)/python -m tests.measure .sandbox/times
 
 chaos: servers ## a migration, cutovers and rollbacks under random kills and faults, then everything compared; FLAVOUR, KILLS=200, SEED

@@ -54,6 +54,24 @@ def test_ci_stops_where_nothing_can_be_checked(tmp_path: Path, failing: str) -> 
     assert re.search(r"  all +\d+ s  FAILED\n$", output)
 
 
+def commands(*tasks: str) -> list[str]:
+    """What `make` would run for these tasks, a line each."""
+    asked = ["make", "--dry-run", *tasks]
+    return subprocess.run(
+        asked, capture_output=True, text=True, cwd=PROJECT, timeout=60, check=True
+    ).stdout.splitlines()
+
+
+def test_ci_needs_no_browser() -> None:
+    """Neither it nor the whole suite fetches Chromium, or runs what needs it; `make test-browser` does both."""
+    shown = commands(*STEPS, "test-all", "coverage", "times")
+    assert [one for one in shown if re.search(r"install --browser|test_browser|demo_watched", one)] == []
+    whole = [one for one in shown if "-m pytest" in one and "tests/" not in one]
+    assert len(whole) == 4
+    assert [one for one in whole if "not browser" not in one] == []
+    assert len([one for one in commands("test-browser") if re.search(r"install --browser|-m browser", one)]) == 2
+
+
 def test_make_alone_lists_every_task() -> None:
     listed = subprocess.run(["make"], capture_output=True, text=True, cwd=PROJECT, timeout=60, check=True).stdout
     phony = re.findall(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)

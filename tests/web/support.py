@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,14 +101,20 @@ def answer(connection: socket.socket) -> tuple[int, Any]:
 
 @contextmanager
 def serving(
-    ground: Ground, directory: Path, *, trusting: ssl.SSLContext | None = None, host: str = HOST, **web: Any
+    ground: Ground,
+    directory: Path,
+    *,
+    trusting: ssl.SSLContext | None = None,
+    host: str = HOST,
+    program: Sequence[str] = (),
+    **web: Any,
 ) -> Iterator[Web]:
     """`migrate web` with these settings of its section, until the block ends; it has to end with 0, and no traceback.
 
-    trusting: what its clients speak TLS by.
+    trusting: what its clients speak TLS by. program: another one, that is given the config's path.
     """
     port = free_port()
-    child = start(ground, directory, listen=f"{host}:{port}", **web)
+    child = start(ground, directory, program, listen=f"{host}:{port}", **web)
     try:
         wait(lambda: "listening" in child.log.read_text("utf-8") or not child.running, "the web server")
         yield Web(child, port, trusting)
@@ -119,11 +125,12 @@ def serving(
         child.kill()
 
 
-def start(ground: Ground, directory: Path, **web: Any) -> Child:
+def start(ground: Ground, directory: Path, program: Sequence[str] = (), **web: Any) -> Child:
     """The process, at once."""
     state = {**address(ground.server), "database": ground.settings.database}
     config = directory / "migrate.yaml"
     config.write_text(yaml.safe_dump(raw_settings(name=NAME, state=state, web=web)), "utf-8")
     child = Child("migrate web", directory / "web.log", Path.cwd())
-    child.start([*COMMAND, "--config", str(config), "web"], dict(os.environ))
+    line = [*program, str(config)] if program else [*COMMAND, "--config", str(config), "web"]
+    child.start(line, dict(os.environ))
     return child
