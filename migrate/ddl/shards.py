@@ -14,7 +14,7 @@ from migrate.ddl.statement import LogicalStatement
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import Settings
 from migrate.sharding.places import Place
-from migrate.sharding.rule import places_of
+from migrate.sharding.rule import places_in, places_of
 from migrate.sharding.shardingsphere import RuleFile
 from migrate.state import finished, switch
 from migrate.state.switch import Side
@@ -73,8 +73,8 @@ def of_rule_file(servers: Servers, logical: LogicalStatement, path: Path) -> Wan
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}", hint="--rule takes a ShardingSphere rule file") from None
-    spec = RuleFile(text, str(path)).spec(logical.table)
-    return Wanted(_placed(servers, places_of(spec["nodes"], str(path))), frozenset(_columns(spec)))
+    spec = RuleFile(text, str(path)).spec(logical.table, databases=servers.databases)
+    return Wanted(_placed(servers, places_in(spec, str(path))), frozenset(_columns(spec)))
 
 
 def _columns(spec: Mapping[str, object]) -> Iterable[str]:

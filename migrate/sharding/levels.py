@@ -11,7 +11,7 @@ from migrate.sharding.class_based import is_complex
 CLASS_BASED = "CLASS_BASED"
 INLINES = ("INLINE", "COMPLEX_INLINE")
 ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL", "INTERVAL", *INLINES, CLASS_BASED)
-SPEC_KEYS = ("nodes", "database", "table")
+SPEC_KEYS = ("nodes", "database", "table", "broadcast")
 _LEVEL_KEYS = ("column", "columns", "algorithm", "props", "value-type", "value-types", "examples")
 INLINE_KEYS = ("algorithm-expression", "allow-range-query-with-inline-sharding", "sharding-columns")
 

@@ -63,7 +63,7 @@ class TableRule:
 
     `columns` are the sharding columns as the table spells them, the database's first, none twice.
     `places` are all places in the order of the rule. `notes` are things a person should read before relying
-    on the rule, such as a Java type that was assumed.
+    on the rule, such as a Java type that was assumed. `broadcast`: each row is at every place.
     """
 
     table: str
@@ -75,12 +75,14 @@ class TableRule:
     _cells: Mapping[int, int] = field(repr=False)  # database * width + table -> place
     _width: int = field(repr=False)
     _made_by: tuple[Any, ...] = field(repr=False)  # build_rule and its arguments
+    broadcast: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._made_by
 
     def route(self, values: Mapping[str, str | None]) -> Place:
-        """The place of a row, given the canonical text of (at least) its sharding columns.
+        """The place of a row, given the canonical text of (at least) its sharding columns; where it is at every place,
+        the first.
 
         Raises StopError naming table, column and kind of value, never the value, when the row has no place.
         """

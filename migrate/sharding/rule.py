@@ -22,8 +22,10 @@ from migrate.sharding.javatypes import JavaError, JavaType, to_units
 from migrate.sharding.levels import ALGORITHMS, CLASS_BASED, INLINE_KEYS, INLINES, SPEC_KEYS, Level, known, level_of
 from migrate.sharding.places import Choice, Place, TableRule
 
-__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node", "places_of"]
+__all__ = ["ALGORITHMS", "Place", "TableRule", "build_rule", "node", "places_in", "places_of"]
 
+BROADCAST = "broadcast"
+"""The key of the nodes of a table each row of which is at every one."""
 _QUOTED_NODE = re.compile(r"\s*([^\s.`]+)\.`((?:[^`]|``)+)`\s*", re.S)
 _PLAIN_NAME = re.compile(r"[^\s.,`'\"{}$<>]+")
 _HOW_TO_QUOTE = (
@@ -52,7 +54,8 @@ class _Builder:
         self._types = {name.lower(): (name, type_) for name, type_ in column_types.items()}
         self._notes: list[str] = []
         known(spec, SPEC_KEYS, self._key)
-        self._places = places_of(spec.get("nodes"), f"{self._key}.nodes")
+        self._broadcast = BROADCAST in spec
+        self._places = places_in(spec, self._key)
         self._databases = list(dict.fromkeys(place.database for place in self._places))
         self._tables = list(dict.fromkeys(place.table for place in self._places))
         self._levels = {
@@ -60,6 +63,8 @@ class _Builder:
         }
 
     def build(self) -> TableRule:
+        if self._broadcast:
+            return TableRule(self._table, (), tuple(self._places), (), (), (), {}, 1, self._made_by, broadcast=True)
         self._check_levels()
         readers = self._readers()
         columns = tuple(reader.column for reader in readers)
@@ -231,6 +236,28 @@ class _Builder:
                 f"{level.key}: column '{reader.column}' is taken as Java's {reader.java}; an application "
                 f"that passes another type may find {which} elsewhere (set value-type)"
             )
+
+
+def places_in(spec: Mapping[str, object], key: str) -> list[Place]:
+    """The shard tables of a rule, in its order. spec: as `build_rule` takes it; key: what messages call it.
+
+    Raises ConfigError, also for what does not go with a row at every node.
+    """
+    if BROADCAST not in spec:
+        return places_of(spec.get("nodes"), f"{key}.nodes")
+    if beside := next((name for name in spec if name != BROADCAST), None):
+        raise ConfigError(
+            f"{key}.{beside} does not go with {key}.{BROADCAST}, by which each row is at every node",
+            hint=f"leave one of the two out; the nodes stand under {BROADCAST} itself",
+        )
+    places = places_of(spec[BROADCAST], f"{key}.{BROADCAST}")
+    databases = [place.database for place in places]
+    if twice := next((place for place in places if databases.count(place.database) > 1), None):
+        raise ConfigError(
+            f"{key}.{BROADCAST}: database '{twice.database}' has several nodes",
+            hint="a broadcast table is in each database once: name one table of it",
+        )
+    return places
 
 
 def places_of(nodes: object, key: str) -> list[Place]:

@@ -1,15 +1,16 @@
 """Reads a ShardingSphere 5 rule file as it is, and gives the `sharding:` mapping of a table from it.
 
-Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms. Passed over:
+Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms, and broadcast tables, of
+`!BROADCAST` or of `broadcastTables`. Passed over:
 what does not decide where a row goes (data sources, key generators and their strategies, auditors, binding tables,
 `!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex` and `none`,
-algorithms other than those of docs/sharding.md, tables under `!BROADCAST`, `!ENCRYPT`, `!SHADOW`, unknown keys.
+algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
 Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import yaml
 from migrate.model.errors import ConfigError
 from migrate.sharding.algorithms import build_algorithm
 from migrate.sharding.inline import expand_nodes
+from migrate.sharding.rule import node
 
 _RULE_KEYS = frozenset(
     {"tables", "autoTables", "bindingTables", "broadcastTables", "defaultDatabaseStrategy"}
@@ -35,12 +37,10 @@ _PASSED_OVER = frozenset(
     | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK"}
 )
 _PER_TABLE = {
-    "!BROADCAST": "a copy in every database",
     "!ENCRYPT": "encryption",
     "!SHADOW": "shadow databases",
 }
 _WAY_OUT = {
-    "!BROADCAST": "a migration of its own for each database: nodes: ds_0.{table} in one, ds_1.{table} in another",
     "!ENCRYPT": "a row goes as the source has it, and ShardingSphere would write it encrypted",
     "!SHADOW": "which rows go to the shadow databases is for the application to say",
 }
@@ -85,6 +85,7 @@ class RuleFile:
         """Raises ConfigError for YAML that cannot be read and for a file without one !SHARDING rule."""
         self._name = name
         self._per_table: dict[str, str] = {}
+        self._broadcast: dict[str, str] = {}  # names as they are written, by the same in lower case
         try:
             content = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
         except yaml.YAMLError as error:
@@ -93,27 +94,27 @@ class RuleFile:
             raise ConfigError(f"{name}: {error.message}", hint=error.hint) from None
         self._rule = self._sharding_rule(content)
         _known(self._rule, _RULE_KEYS, f"{name}: !SHARDING")
-        for table in self._rule.get("broadcastTables") or ():
-            self._per_table[str(table).lower()] = "!BROADCAST"
+        self._note_broadcast(self._rule.get("broadcastTables"), "!SHARDING.broadcastTables")
         self._tables = self._mapping(self._rule.get("tables"), "tables")
         self._auto_tables = self._mapping(self._rule.get("autoTables"), "autoTables")
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The logical tables of the file."""
-        return (*self._tables, *self._auto_tables)
+        return (*self._tables, *self._auto_tables, *self._broadcast.values())
 
     def spec(
         self,
         table: str,
         value_types: Mapping[str, str] | None = None,
         examples: Mapping[str, object] | None = None,
+        databases: Collection[str] = (),
     ) -> dict[str, object]:
         """The mapping that build_rule() takes, for one logical table (its name in any case).
 
         `value_types` adds a Java type for a sharding column; `examples` adds them to a level, `database` or `table`,
-        that a class decides. Raises ConfigError for a table that is not in the file and for whatever is not supported,
-        naming it.
+        that a class decides. `databases` are those that a broadcast table has a row in every one of. Raises ConfigError
+        for a table that is not in the file and for whatever is not supported, naming it.
         """
         if table.lower() in self._per_table:
             tag = self._per_table[table.lower()]
@@ -122,7 +123,15 @@ class RuleFile:
                 hint=_WAY_OUT[tag].format(table=table),
             )
         plain, auto = _find(self._tables, table), _find(self._auto_tables, table)
-        if plain is not None:
+        if (name := self._broadcast.get(table.lower())) is not None:
+            if plain or auto:
+                other = "tables" if plain else "autoTables"
+                raise ConfigError(
+                    f"{self._name}: table '{name}' is a broadcast table, and under {other}",
+                    hint="leave it out of one of the two: what the application does with it is not known",
+                )
+            spec: dict[str, object] = {"broadcast": [node(one, name) for one in sorted(databases)]}
+        elif plain is not None:
             spec = self._plain(plain, self._mapping(self._tables[plain], f"tables.{plain}"))
         elif auto is not None:
             spec = self._auto(auto, self._mapping(self._auto_tables[auto], f"autoTables.{auto}"))
@@ -142,13 +151,20 @@ class RuleFile:
             tag = rule.tag if isinstance(rule, _Tagged) else None
             if tag == "!SHARDING":
                 found.append(self._mapping(rule.value, "!SHARDING"))
+            elif tag == "!BROADCAST":
+                self._note_broadcast(self._mapping(rule.value, tag).get("tables"), f"{tag}.tables")
             elif tag in _PER_TABLE:
                 self._collect(tag, rule.value)
             elif tag not in _PASSED_OVER:
                 raise ConfigError(f"{self._name}: a rule {tag or 'without a tag'} is not supported")
-        if len(found) != 1:
+        if len(found) > 1 or not (found or self._broadcast):
             raise ConfigError(f"{self._name} has {len(found)} !SHARDING rules instead of one")
-        return found[0]
+        return found[0] if found else {}
+
+    def _note_broadcast(self, tables: object, key: str) -> None:
+        if not isinstance(tables, list | None) or not all(isinstance(table, str) for table in tables or ()):
+            raise ConfigError(f"{self._name}: {key} must be a list of tables")
+        self._broadcast.update((table.lower(), table) for table in tables or ())
 
     def _collect(self, tag: str, rule: object) -> None:
         tables = rule.get("tables") if isinstance(rule, dict) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from migrate.model.errors import ConfigError
@@ -12,13 +12,15 @@ from migrate.sharding.shardingsphere import RuleFile
 _OF_A_FILE = ("file", "content", "logic-table", "value-types", "examples")
 
 
-def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -> Mapping[str, object]:
+def spec_of(
+    written: Mapping[str, object], table: str, part: str = "sharding", databases: Collection[str] = ()
+) -> Mapping[str, object]:
     """The mapping that `build_rule` takes.
 
     written: that mapping; or `file`, the name of a rule file, with `content`, its bytes, which
     `migrate.settings.loading` adds. Beside it: `logic-table`, the table's name there (without it that of `table`, which
     is written as `shop.orders`), `value-types`, Java types by sharding column, and `examples`, by level. part: what
-    messages call it.
+    messages call it. databases: all that the config has, in each of which a broadcast table of the file is.
     Raises ConfigError, which names the table, and the key or the file.
     """
     if "file" not in written:
@@ -40,7 +42,7 @@ def spec_of(written: Mapping[str, object], table: str, part: str = "sharding") -
     logic_table = str(written.get("logic-table", table.rpartition(".")[2]))
     try:
         named = {str(key): str(types[key]) for key in types}
-        return _parsed(content, str(written["file"])).spec(logic_table, named, examples)
+        return _parsed(content, str(written["file"])).spec(logic_table, named, examples, databases)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error.message}", hint=error.hint) from None
 

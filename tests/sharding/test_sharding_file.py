@@ -195,9 +195,11 @@ def test_an_empty_strategy_is_the_default_one() -> None:
         (changed("{type", "{kind: 1, type"), "shardingAlgorithms.mod.kind is not a known key"),
         (
             FILE + "  broadcastTables: [orders]\n",
-            "table 'orders' is under !BROADCAST (a copy in every database), which is not supported (a migration of",
+            "table 'orders' is a broadcast table, and under tables (leave it out of one of the two",
         ),
-        (FILE + "- !BROADCAST\n  tables: [ORDERS]\n", "table 'orders' is under !BROADCAST"),
+        (FILE + "- !BROADCAST\n  tables: [ORDERS]\n", "table 'ORDERS' is a broadcast table, and under tables"),
+        (FILE + "- !BROADCAST\n  tables: {countries: {}}\n", "!BROADCAST.tables must be a list of tables"),
+        (FILE + "  broadcastTables: countries\n", "!SHARDING.broadcastTables must be a list of tables"),
         (FILE + "- !ENCRYPT\n  tables: {orders: {}}\n", "table 'orders' is under !ENCRYPT (encryption)"),
         (
             changed("  tables:", "  autoTables:").replace("actualDataNodes", "actualDataSources"),
@@ -235,6 +237,20 @@ def test_the_forms_documented_after_5_5_2_are_read() -> None:
     text = changed("{type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}", hash_mod) + text
     rule = build_rule(RuleFile(text).spec("orders", {"user_id": "Long"}), "orders", {"user_id": "bigint(20)"})
     assert str(rule.route({"user_id": "-1"})) == "ds_1.orders"  # the hash of a Long -1 is 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FILE + "  broadcastTables: [Countries]\n",
+        FILE + "- !BROADCAST\n  tables: [Countries]\n",
+        "rules:\n- !BROADCAST\n  tables: [Countries]\n",
+    ],
+)
+def test_a_broadcast_table_is_in_every_database_under_the_name_that_the_file_has(text: str) -> None:
+    spec = RuleFile(text).spec("countries", databases=["ds_1", "ds_0"])
+    rule = build_rule(spec, "countries", {"code": "char(2)"})
+    assert ([str(place) for place in rule.places], rule.broadcast) == (["ds_0.Countries", "ds_1.Countries"], True)
 
 
 def test_other_tables_of_the_file_may_be_what_we_cannot_do() -> None:

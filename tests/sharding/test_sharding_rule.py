@@ -61,6 +61,29 @@ def test_an_unsharded_table_has_one_place() -> None:
     assert rule.route_many([], rows=3) == [0, 0, 0]
 
 
+def test_a_broadcast_table_has_its_rows_at_every_node() -> None:
+    rule = build_rule({"broadcast": "ds_${0..1}.countries"}, "countries", TYPES)
+    assert rule.places == (Place("ds_0", "countries"), Place("ds_1", "countries"))
+    assert (rule.columns, rule.broadcast) == ((), True)
+    assert pickle.loads(pickle.dumps(rule)).broadcast  # noqa: S301 - our own
+    assert not four_by_four().broadcast
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"broadcast": "ds_0.c", "nodes": "ds_0.c"}, r"sharding\.nodes does not go with .*sharding\.broadcast"),
+        ({"broadcast": "ds_0.c", "table": BY_MOD}, r"sharding\.table does not go with .*sharding\.broadcast"),
+        ({"broadcast": "ds_0.c_${0..1}"}, r"sharding\.broadcast: database 'ds_0' has several nodes"),
+        ({"broadcast": 7}, r"sharding\.broadcast must be a text such as"),
+        ({"broadcast": []}, r"sharding\.broadcast must be a text such as"),
+    ],
+)
+def test_what_does_not_go_with_a_row_at_every_node_is_named(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_rule(spec, "c", TYPES)
+
+
 def test_two_sharding_columns_keep_their_order_and_the_tables_spelling() -> None:
     spec = {
         "nodes": "ds_${0..1}.orders_${0..1}",
@@ -367,7 +390,7 @@ def volume(lower: Any, upper: Any, size: Any) -> dict[str, Any]:
         ({"nodes": "a${0..999}.t_${0..999}"}, "stands for more than 100000 names"),
         (
             {"nodes": NODES, "tables": {}},
-            "sharding.tables is not a known key (known: nodes, database, table)",
+            "sharding.tables is not a known key (known: nodes, database, table, broadcast)",
         ),
         ({"nodes": NODES}, "sharding.database is missing, and tables of one name are in several"),
         ({"nodes": "a.t_${0..1}"}, "sharding.table is missing, and a database has several tables"),
