@@ -157,12 +157,13 @@ class WriteChunk:
         self._writer: ChunkWriter | None = None  # one for all transactions: it knows how many it committed, and where
 
     def rows(self, place: int, block: Block) -> None:
-        """Take rows of a place, by its index."""
+        """Take rows that are routed to a place, by its index; those of a broadcast table are for every place."""
         if self._problem is not None:
             return
         self._bytes += len(block[0])
-        self._places[place] += block[1]
-        self._rows.setdefault(place, []).append(block)
+        for at in self._job.planned.indexes(place):
+            self._places[at] += block[1]
+            self._rows.setdefault(at, []).append(block)
         if self._bytes >= FLUSH_BYTES:
             self._write(last=False)
 

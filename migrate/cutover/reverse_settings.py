@@ -21,7 +21,7 @@ from migrate.sharding.rule import node
 from migrate.state import position
 from migrate.state.migration import REVERSE
 from migrate.target import reverse_obstacles
-from migrate.target.home import Home, ShardTable
+from migrate.target.home import Home, MirrorTable, ShardTable
 from migrate.target.ledger import GROUP
 from migrate.target.routing import Plan, PlannedTable
 
@@ -134,7 +134,8 @@ def _tables(
     servers: dict[str, Source],
     names: dict[tuple[str, str], str],
 ) -> list[TableSettings]:
-    """A table for each place; those of one table are a group, where they are several, and those of one group are."""
+    """A table for each place; those of one table are a group, where they are several, and those of one group are. Of a
+    broadcast table that at the first node is the one, and the others are its mirrors."""
     found: list[TableSettings] = []
     wanted = {
         (source.name, one.database, one.table): one
@@ -157,7 +158,12 @@ def _tables(
                 "ddl": wanted[table.id].ddl,
                 "sharding": dict(sharding),
             }
-            if ruled is not None or len(shards) > 1:
+            first = shards[0]
+            if planned.broadcast and (source, database, name) != first:
+                found.append(MirrorTable(**common, mirror_of=first))
+            elif planned.broadcast:
+                found.append(TableSettings(**common))
+            elif ruled is not None or len(shards) > 1:
                 found.append(ShardTable(**common, group=_named(*whole), unique_apart=True, belongs=belongs))
             else:
                 found.append(TableSettings(**common))

@@ -48,7 +48,8 @@ Found = tuple[PlannedTable, Place, ledger.Entry]
 
 def entries(settings: Settings, plan: Plan, pool: TargetPool) -> Iterator[Found]:
     """Every empty delete that a ledger waits for. Raises ServerError."""
-    tables = {planned.noted_as.id: planned for planned in plan.tables.values()}  # of a group any table speaks for all
+    # Of a group any table speaks for all, of a broadcast table that is read the first node.
+    tables = {planned.noted_as.id: planned for planned in map(plan.leader, plan.tables.values())}
     for planned in tables.values():
         for place in planned.places:
             with explained(str(place)):

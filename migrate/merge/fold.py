@@ -32,7 +32,8 @@ class Fold:
 
     A change says two things: at the place its old row routed to there is no row, at the place its new row routes to
     there is this one. Kept per place with the last word winning, a row that moved s1→s2→s3 leaves a delete at s1 and
-    at s2 and a write at s3. Tables whose keys only the server can compare keep every change, in order.
+    at s2 and a write at s3. A broadcast table's row is at every place. Tables whose keys only the server can compare
+    keep every change, in order.
     """
 
     def __init__(self) -> None:
@@ -45,10 +46,15 @@ class Fold:
         A row that does not belong to its table by the sources' own rule is written nowhere: its key is asked for at
         every table of the group. Raises: StopError when no place takes a row of one; nothing is taken in then.
         """
+        at = _Places(self._held, planned, applied)
+        if planned.broadcast:
+            for change in changes:
+                for place in planned.places:
+                    at.put(place, Intent(change.key, change.after, change.coordinate))
+            return
         names = planned.rule.columns
         left = [change.before if _leaves(change, names) else None for change in changes]
         misplaced = _misplaced(planned, changes)
-        at = _Places(self._held, planned, applied)
         befores = iter(planned.route_all([row for row in left if row is not None]))
         afters = iter(planned.route_all([change.after for change in changes if change.after is not None]))
         for change, row, strays in zip(changes, left, misplaced, strict=True):

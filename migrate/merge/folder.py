@@ -103,6 +103,8 @@ class Folder:
         self._trusted.refuse_beyond(message, item.offset)
         self._refuse_lost(draft, message, owned)
         planned = self._plan.find(message.source, message.database, message.table)
+        if planned.mirror_of is not None and not message.standby and (message.cascade or message.refresh):
+            return  # as below: the rows are those of the first node
         if message.cascade:
             draft.markers.append(Marker(self._layouts.with_columns(planned, message), message))
             return
@@ -121,6 +123,8 @@ class Folder:
             id_ = planned.table.id
             draft.foreign += [ForeignWrite(id_, change.key, Kind.FOREIGN, change.coordinate) for change in fresh]
             return
+        if planned.mirror_of is not None:
+            return  # the first node of the broadcast table has the same changes
         if self._layouts.hides(planned):
             draft.of_parents += [(planned, change) for change in fresh]
         self._fold(draft.fold, planned, fresh, owned.applied.get(message.source, {}))

@@ -109,18 +109,18 @@ class Planner:
         """Places of a table shall hold what the source does: the row at its place, none at the others."""
         intents: dict[Place, list[Intent]] = {place: [] for place in planned.places}
         for key, row in rows.items():
-            home = None if row is None else self._home(planned, key, row)
+            homes = () if row is None else self._homes(planned, key, row)
             others = asked[key].places if key in asked else None
-            for place in intents if others is None else others | ({home} if home is not None else set()):
-                intents[place].append(Intent(key, row if home == place else None, NoChange.REFRESH))
+            for place in intents if others is None else others.union(homes):
+                intents[place].append(Intent(key, row if place in homes else None, NoChange.REFRESH))
         return intents
 
-    def _home(self, planned: PlannedTable, key: Key, row: Row) -> Place | None:
+    def _homes(self, planned: PlannedTable, key: Key, row: Row) -> tuple[Place, ...]:
         try:
-            return planned.route(row)
+            return planned.places_of(row)
         except StopError as error:
             self._skipped.skip_or_raise(planned.table, key, error, "as its source has it")
-            return None
+            return ()
 
     def _work(
         self,

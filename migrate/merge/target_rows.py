@@ -44,7 +44,8 @@ class TargetRows:
             return found, is_open
 
         answers = self._ask(planned, ask)
-        return [key for keys, _ in answers for key in keys], any(is_open for _, is_open in answers)
+        keys = dict.fromkeys(key for some, _ in answers for key in some)  # each once, also of a broadcast table
+        return [*keys], any(is_open for _, is_open in answers)
 
     def _ask(self, planned: PlannedTable, question: Callable[[Connection, TargetDatabase], T]) -> list[T]:
         """What each database of a table answers, side by side."""
@@ -70,4 +71,5 @@ class TargetRows:
                     found.append((key, dict(zip(names, values, strict=True))))
             return found
 
-        return [one for answer in self._ask(planned, ask) for one in answer]
+        found = [one for answer in self._ask(planned, ask) for one in answer]
+        return [*{(key, repr(row)): (key, row) for key, row in found}.values()] if planned.broadcast else found

@@ -62,7 +62,8 @@ def misfits(tables: Iterable[PlannedTable]) -> Iterator[PreflightError]:
             yield error
         of_others = [(place, owners.setdefault(place, planned)) for place in planned.places]
         for place, owner in of_others:
-            if owner is not planned and not (planned.group and owner.group == planned.group):
+            of_one_group = planned.group and owner.group == planned.group
+            if owner is not planned and not of_one_group and owner.noted_as.id != planned.noted_as.id:
                 yield PreflightError(
                     f"{place} takes rows of {name_of(owner)} and of {name_of(planned)}, which are not of one group",
                     hint="give each its own target tables; or the same `group`, if one key is one row in both",

@@ -17,7 +17,7 @@ from migrate.model.errors import ConfigError, StopError
 from migrate.model.message import Row
 from migrate.model.table import Table, TableId
 from migrate.settings import SourceDatabase, TableSettings
-from migrate.sharding.rule import TableRule, build_rule
+from migrate.sharding.rule import BROADCAST, TableRule, build_rule
 from migrate.sharding.spec import spec_of
 
 PART = "home"
@@ -98,6 +98,11 @@ def home_of(
     databases: where those that the rule names are. Raises ConfigError.
     """
     spec = spec_of(written, group, PART)
+    if BROADCAST in spec:
+        raise ConfigError(
+            f"table '{group}': {PART} says that each source has every row, and a row of a group belongs to one",
+            hint="name the table of one source under 'tables', without `group` and `home`: it has every row",
+        )
     rule = build_rule(spec, group, column_types, PART)
     unknown = next((place.database for place in rule.places if place.database not in databases), None)
     if unknown is not None:
@@ -126,6 +131,18 @@ def unlike(home: Home, members: Iterable[TableId]) -> tuple[list[TableId], list[
     """Tables that the rule names and the group does not have, and those that it has and the rule never names."""
     there, named = {*members}, {*home.tables}
     return sorted(named - there), sorted(there - named)
+
+
+class MirrorTable(TableSettings):
+    """A further node of a broadcast table as a table of the reverse stream, which takes the rows from the first node
+    alone (docs/decisions/0049). No config file has one."""
+
+    mirror_of: TableId
+    """The table at the first node."""
+
+    @property
+    def written(self) -> bool:
+        return False
 
 
 class ShardTable(TableSettings):

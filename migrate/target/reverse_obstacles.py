@@ -35,5 +35,7 @@ def obstacles(plan: Plan) -> Iterator[tuple[Table, str, str]]:
 
 def _unheld(planned: PlannedTable) -> tuple[str, ...]:
     """A further unique key that two places may break together: one without all the columns that choose the place."""
+    if planned.broadcast:  # each place has every value
+        return ()
     choosing = set(planned.rule.columns)
     return next((key for key in planned.table.unique_keys if not choosing <= set(key)), ())

@@ -17,7 +17,7 @@ from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
-from migrate.target.home import Home, ShardTable, home_of
+from migrate.target.home import Home, MirrorTable, ShardTable, home_of
 from migrate.target.ledger import GROUP
 
 
@@ -54,6 +54,8 @@ class PlannedTable:
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key
     belongs: Home | None = None  # where each row of the group belongs at the side that is read
+    mirrors: tuple[TableId, ...] = ()  # of a broadcast table that is read: its other nodes, which are compared alone
+    mirror_of: TableId | None = None  # it is such a node, of this table: none of its changes is applied
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -72,9 +74,37 @@ class PlannedTable:
         return [places[index] for index in self.rule.route_many(columns, rows=len(rows))]
 
     def route(self, row: Row) -> Place:
-        """The place of a row. Raises StopError when no place takes it."""
+        """The place of a row, of a broadcast table the first. Raises StopError when no place takes it."""
         found = self.rule.route({name: row.get(name) for name in self.rule.columns})
         return self._by_name[(found.database, found.table)]
+
+    def places_of(self, row: Row) -> tuple[Place, ...]:
+        """Where a row is to be: in one place; of a broadcast table in each. Raises StopError when no place takes it."""
+        return self.places if self.broadcast else (self.route(row),)
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether each row is at every place."""
+        return self.rule.broadcast
+
+    @property
+    def nodes(self) -> int:
+        """At how many nodes each row is, at the side where the table is a broadcast table; 0 where it is none."""
+        return len(self.places) if self.broadcast else 1 + len(self.mirrors) if self.mirrors else 0
+
+    def indexes(self, place: int) -> Sequence[int]:
+        """The places, by their indexes, of rows that the rule takes to one."""
+        return range(len(self.places)) if self.broadcast else (place,)
+
+    @property
+    def read_at(self) -> tuple[str, ...]:
+        """The sources that have its rows: one, and those of the other nodes of a broadcast table that is read."""
+        return tuple(dict.fromkeys((self.table.source, *(source for source, _, _ in self.mirrors))))
+
+    @property
+    def mirror_tables(self) -> list[Table]:
+        """The table as it is at the other nodes."""
+        return [replace(self.table, source=one[0], database=one[1], name=one[2]) for one in self.mirrors]
 
     @property
     def home(self) -> Home | None:
@@ -140,12 +170,15 @@ class PlannedTable:
     def conditions(self) -> tuple[str | None, ...]:
         """SQL that is true for a place's rows and for no others, for each place; None where no server computes it."""
         if not self.rule.columns:
-            return ("TRUE",)  # the only place there is
+            return ("TRUE",) * len(self.places)  # the only place there is, or every one
         return tuple(self.rule.condition(index) for index in range(len(self.places)))
 
     @cached_property
     def noted_as(self) -> Table:
         """The table as the delete ledger knows it: of a group there is one, as the places are the same."""
+        if self.mirror_of is not None:
+            source, database, name = self.mirror_of
+            return replace(self.table, source=source, database=database, name=name)
         return replace(self.table, source=GROUP, database="", name=self.group) if self.group else self.table
 
     @cached_property
@@ -171,6 +204,8 @@ class PlannedTable:
             parts.append({"group": self.group})
         if self.home is not None:
             parts.append({"home": [self.home.spec, self.home.tables]})
+        if self.mirrors or self.mirror_of:
+            parts.append({"mirrors": [self.mirrors, self.mirror_of]})
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -189,6 +224,10 @@ class Plan:
             for name, database in settings.databases.items()
         }
         self._homes: dict[tuple[str, str], Home] = {}
+        self._mirrors: dict[TableId, list[TableId]] = {}
+        for one in settings.tables:
+            if isinstance(one, MirrorTable) and (id_ := (settings.source_of(one), one.database, one.table)) in tables:
+                self._mirrors.setdefault(one.mirror_of, []).append(id_)
         self.tables: dict[TableId, PlannedTable] = {}
         for source in settings.sources:
             there = [key[1:] for key in tables if key[0] == source.name]
@@ -203,8 +242,14 @@ class Plan:
             self._groups.setdefault(planned.group, []).append(planned)
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
-        spec = spec_of(wanted.sharding, wanted.name)
+        spec = spec_of(wanted.sharding, wanted.name, databases=self.databases)
         rule = build_rule(spec, wanted.name, column_types(table))
+        if rule.broadcast and wanted.group is not None:
+            raise ConfigError(
+                f"tables: {wanted.name}: each row is at every node, so it can be of no `group`",
+                hint="name the table of one source alone, without `group` and `home`: of sharded sources each has all"
+                " rows",
+            )
         for name in rule.columns:
             if name not in table.by_name:
                 raise ConfigError(
@@ -225,7 +270,10 @@ class Plan:
         first = self._first.get(table.id)
         group, apart = wanted.group or "", wanted.unique_apart
         belongs = wanted.belongs if isinstance(wanted, ShardTable) else self._home(wanted, table)
-        return PlannedTable(table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, belongs)
+        mirrors = tuple(self._mirrors.get(table.id, ())), wanted.mirror_of if isinstance(wanted, MirrorTable) else None
+        return PlannedTable(
+            table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, belongs, *mirrors
+        )
 
     def _home(self, wanted: TableSettings, table: Table) -> Home | None:
         """Made once for tables that are alike."""
@@ -238,8 +286,13 @@ class Plan:
         return self._homes[key]
 
     def members(self, planned: PlannedTable) -> Sequence[PlannedTable]:
-        """The tables whose rows go to a table's places: those of its group, or itself alone."""
-        return self._groups[planned.group] if planned.group else (planned,)
+        """The tables whose rows go to a table's places: those of its group, or itself alone; of a mirror its first
+        node."""
+        return self._groups[planned.group] if planned.group else (self.leader(planned),)
+
+    def leader(self, planned: PlannedTable) -> PlannedTable:
+        """The table itself; of a mirror that at the first node, whose changes are applied."""
+        return planned if planned.mirror_of is None else self.tables[planned.mirror_of]
 
     def group(self, name: str) -> PlannedTable:
         """The first table of a group."""

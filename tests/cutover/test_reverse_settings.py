@@ -12,9 +12,9 @@ from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.errors import ConfigError
 from migrate.model.message import Row
 from migrate.model.table import Column, Kind, Table, TableId
-from migrate.settings import Settings, parse
+from migrate.settings import Settings, TableSettings, parse
 from migrate.sharding.rule import build_rule
-from migrate.target.home import ShardTable
+from migrate.target.home import MirrorTable, ShardTable
 from migrate.target.routing import Plan
 
 COLUMNS = tuple(Column(name, "bigint", Kind.INT, nullable=False) for name in ("id", "user_id", "code"))
@@ -94,6 +94,16 @@ def test_places_become_tables_of_their_servers_and_the_sources_targets() -> None
     ]
     assert way.run_dir.name == "reverse"
     assert way.topics == (way.topic,)
+
+
+def test_the_nodes_of_a_broadcast_table_are_one_table_and_its_mirrors() -> None:
+    settings = configured(tables=[ORDERS, {**COUNTRIES, "sharding": {"broadcast": "ds_${0..2}.countries"}}])
+    way = back(settings)
+    first, *others = [one for one in way.tables if one.table == "countries"]
+    assert (first.source, first.name, first.group, type(first)) == ("t0", "shop_0.countries", None, TableSettings)
+    assert [(one.source, one.name) for one in others] == [("t0", "shop_1.countries"), ("t2", "shop_2.countries")]
+    assert [one.mirror_of for one in others if isinstance(one, MirrorTable)] == [("t0", "shop_0", "countries")] * 2
+    assert {one.sharding["nodes"] for one in (first, *others)} == {first.sharding["nodes"]}
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,29 @@ def test_a_java_type_that_the_file_does_not_know_is_given(tmp_path: Path) -> Non
         assert places(plan(written(tmp_path, RULES, table), "log"), "log", row) == [place]
 
 
+def test_a_broadcast_table_of_the_file_has_a_row_in_every_database_of_the_config(tmp_path: Path) -> None:
+    table = {"name": "shop.o*", "sharding": {"file": "rules.yaml", "logic-table": "countries"}}
+    made = plan(written(tmp_path, f"{RULES}- !BROADCAST\n  tables: [countries]\n", table), "orders")
+    planned = made.tables["s", "shop", "orders"]
+    assert [str(place) for place in planned.places] == [f"t0/db_{number}.countries" for number in range(4)]
+    assert planned.broadcast
+
+
+@pytest.mark.parametrize("group", [{"group": "all"}, {"group": "all", "home": {"nodes": "shop.orders"}}])
+def test_a_broadcast_table_is_of_no_group(tmp_path: Path, group: dict[str, Any]) -> None:
+    """Sharded sources have it at each of them: one is enough."""
+    table = {"name": "shop.orders", "sharding": {"broadcast": "ds_${0..1}.orders"}, **group}
+    with pytest.raises(ConfigError, match=r"shop\.orders: each row is at every node, so it can be of no `group`"):
+        plan(written(tmp_path, RULES, table), "orders")
+
+
+def test_a_broadcast_table_is_no_rule_of_the_sources(tmp_path: Path) -> None:
+    home = {"group": "all", "home": {"broadcast": "shop.orders"}}
+    table = {"name": "shop.orders", "sharding": {"nodes": "ds_0.orders"}, **home}
+    with pytest.raises(ConfigError, match=r"table 'all': home says that each source has every row"):
+        plan(written(tmp_path, RULES, table), "orders")
+
+
 def test_another_rule_in_the_file_is_another_rule_and_a_comment_is_none(tmp_path: Path) -> None:
     table = {"name": "shop.orders", "sharding": {"file": "rules.yaml"}}
     first, commented, other = (

@@ -35,7 +35,8 @@ def needed(volumes: Mapping[TableId, Volume], tables: Iterable[PlannedTable]) ->
     """Bytes at each target. volumes: of the tables that are to be copied."""
     found: Counter[str] = Counter()
     for planned in tables:
-        share = volumes.get(planned.table.id, Volume()).bytes * _MORE / len(planned.places)
+        parts = 1 if planned.broadcast else len(planned.places)
+        share = volumes.get(planned.table.id, Volume()).bytes * _MORE / parts
         for one in planned.places:
             found[one.database.target] += round(share)
     return found

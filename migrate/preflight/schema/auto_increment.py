@@ -57,7 +57,7 @@ def look(connection: Connection, planned: PlannedTable) -> Counter | None:
     if row is None or str(row[0]) not in table.by_name:
         return None
     column, name = str(row[0]), full_name(table.database, table.name)
-    if not planned.group and (len(planned.places) == 1 or column in planned.rule.columns):
+    if not planned.group and (len(planned.places) == 1 or planned.broadcast or column in planned.rule.columns):
         return Counter(planned, column)  # no range is advised, so that its ids need not be read
     id_ = quote(column)
     highest = connection.one(limited(connection, f"SELECT COALESCE(MAX({id_}), 0) FROM {name}"))
@@ -110,6 +110,10 @@ def _of_targets(found: Sequence[Counter], members: Sequence[PlannedTable], given
     if len(places) == 1:
         told += ", and the one target table counts on from its own highest"
         return Result("counters", subject, Verdict.PASS, told)
+    if planned.broadcast:
+        told += f"; after the switch each of {len(places)} nodes would give one of its own for the same row"
+        mend = f"have the application make values of {name} before the cutover, as it writes a row at every node"
+        return Result("counters", subject, Verdict.NOTE, told, mend)
     if name in planned.rule.columns:
         told += "; it chooses the target table, and no target table would give ids that belong to it"
         mend = f"have the application make values of {name} before the cutover"

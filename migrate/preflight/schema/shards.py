@@ -82,6 +82,9 @@ def _spread(planned: PlannedTable, sample: Iterable[Row]) -> list[Result]:
     if not rows:
         told = "none of the rows looked at belongs to the migration" if planned.rows is not None else "has no rows yet"
         return [Result("sharding", name, Verdict.PASS, f"{name}: {told}")]
+    if planned.broadcast:
+        told = f"{name}: each of {rows:,} rows looked at goes to each of {len(planned.places)} tables (broadcast)"
+        return [Result("sharding", name, Verdict.PASS, told)]
     skew = max(found.values()) * len(planned.places) / rows
     taken = sum(1 for count in found.values() if count)
     told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, skew {skew:.2f}"

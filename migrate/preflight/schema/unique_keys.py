@@ -7,11 +7,12 @@ from migrate.target.routing import Plan
 
 
 def check(plan: Plan) -> list[Result]:
-    """A note for each table with several places and a key that lacks a column which chooses between them."""
+    """A note for each table with several places and a key that lacks a column which chooses between them. Of a
+    broadcast table each place has every row, and so every value."""
     results = []
     for planned in plan.tables.values():
         table, columns = planned.table, set(planned.rule.columns)
-        if len(planned.places) < 2:
+        if len(planned.places) < 2 or planned.broadcast:
             continue
         apart = [key for key in (table.key, *table.unique_keys) if not columns <= set(key)]
         for key in apart:
