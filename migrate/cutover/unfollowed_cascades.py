@@ -39,8 +39,10 @@ def _unfollowed(server: LeftServer, plan: Plan, unused: Collection[str]) -> list
         for id_, planned in plan.tables.items()
         if id_[0] == server.name
     }
+    ours = ((id_[1:], one) for id_, one in plan.tables.items() if id_[0] == server.name)
+    mirrors = {name for name, planned in ours if planned.mirror_of is not None}
     with explained(f"'{server.name}'"):
         if logs_cascades(server.acts):
             return []
         asked = [name for name in selected if ".".join(name) not in unused]
-        return [one for name in asked for one in cascades.unfollowed(server.acts, selected, name)]
+        return [one for name in asked for one in cascades.unfollowed(server.acts, selected, name, mirrors)]

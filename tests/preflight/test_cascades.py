@@ -127,6 +127,26 @@ def test_a_condition_on_a_column_that_becomes_null_and_a_child_outside_are_noted
     assert Case(box, database, "parent").noted() == [outside]
 
 
+def test_what_is_below_a_further_node_of_a_broadcast_table_that_goes_by_a_foreign_key_itself_is_noted(
+    box: Sandbox, database: str
+) -> None:
+    """Lost: rows of a shard table whose parent at that node goes by itself; the stream reads it at the first node."""
+    box.source.execute(
+        "CREATE TABLE below (id INT PRIMARY KEY, c INT,"
+        " CONSTRAINT goes FOREIGN KEY (c) REFERENCES child (id) ON DELETE CASCADE)",
+        database=database,
+    )
+    names = [(database, name) for name in ("parent", "child", "below")]
+    with closing(Case(box, database, "parent").session()) as connection:
+        for mirrors, noted in (([], False), (names[:1], False), (names[:2], True), (names, False)):
+            found = cascades.unfollowed(connection, dict.fromkeys(names, ()), (database, "below"), mirrors)
+            assert bool(found) == noted, mirrors
+            assert cascades.unfollowed(connection, dict.fromkeys(names, ()), (database, "child"), mirrors) == []
+            if noted:
+                why = f"rows of {database}.child go by a foreign key too, and it is a node of a broadcast table"
+                assert why in found[0][0]
+
+
 def test_foreign_keys_are_read_from_a_definition_with_any_names() -> None:
     create = (
         "CREATE TABLE `c` (\n  `a b` int(11) DEFAULT NULL COMMENT 'CONSTRAINT `x` FOREIGN KEY (`a`) REFERENCES `p`',\n"

@@ -21,20 +21,25 @@ _HOW = (
 )
 
 
-def unfollowed(connection: Connection, tables: Selected, name: Name) -> list[tuple[str, str]]:
+def unfollowed(
+    connection: Connection, tables: Selected, name: Name, mirrors: Collection[Name] = ()
+) -> list[tuple[str, str]]:
     """What to say of each foreign key of a table that no marker can follow, and the way out; of a server whose log does
-    not have what foreign keys change."""
+    not have what foreign keys change. mirrors: those of the tables that are a broadcast table's further nodes."""
     table, keys = ".".join(name), foreign_keys(printed(connection, *name), name[0])
     return [
         (f"{table}: {_TOLD}: {key.name} ({key.rules}): {why[0]}", f"{why[1]}{_HOW.format(table=table)}")
         for key in keys
-        if key.cascades and (why := _why_not(connection, key, tables, tables[name]))
+        if key.cascades and (why := _why_not(connection, key, tables, name, mirrors))
     ]
 
 
-def check(connection: Connection, tables: Selected, name: Name, *, logged: bool) -> list[Result]:
-    """A note for each foreign key of a table that cannot be followed. logged: whether the log has what they change."""
-    found = [] if logged else unfollowed(connection, tables, name)
+def check(
+    connection: Connection, tables: Selected, name: Name, *, logged: bool, mirrors: Collection[Name] = ()
+) -> list[Result]:
+    """A note for each foreign key of a table that cannot be followed. logged: whether the log has what they change;
+    mirrors: as in `unfollowed`."""
+    found = [] if logged else unfollowed(connection, tables, name, mirrors)
     if not found:
         how = "are in the log" if logged else "outside the log are followed"
         return [Result("cascades", connection.name, Verdict.PASS, f"{connection.name}: cascades {how}")]
@@ -63,17 +68,21 @@ def check_outside(connection: Connection, tables: Selected) -> list[Result]:
 
 
 def _why_not(
-    connection: Connection, key: ForeignKey, tables: Selected, conditions: Collection[str]
+    connection: Connection, key: ForeignKey, tables: Selected, name: Name, mirrors: Collection[Name]
 ) -> tuple[str, str] | None:
     """Why a foreign key cannot be followed, and what changes that."""
     parent = ".".join(key.parent)
     if key.parent not in tables:
         return f"its parent {parent} is not in the migration", f"add {parent} to 'tables'; or "
-    if tables[key.parent] and any(
+    of_mirror = key.parent in mirrors and name not in mirrors  # a mirror's rows are followed at the first node
+    if (tables[key.parent] or of_mirror) and any(
         one.cascades for one in foreign_keys(printed(connection, *key.parent), key.parent[0])
     ):
-        return f"rows of {parent} go by a foreign key too, and its `rows:` conditions leave some of them out", ""
-    judged = sorted({*conditions} & {*key.columns})
+        why = "its `rows:` conditions leave some of them out"
+        if of_mirror:
+            why = "it is a node of a broadcast table, whose rows are followed at the first node alone"
+        return f"rows of {parent} go by a foreign key too, and {why}", ""
+    judged = sorted({*tables[name]} & {*key.columns})
     if judged and "SET NULL" in (key.on_delete, key.on_update):
         return f"it sets {', '.join(judged)} to NULL, which the `rows:` conditions of the table look at", ""
     return None

@@ -49,6 +49,7 @@ from migrate.preflight.schema.existing import Existing
 from migrate.preflight.server import state, state_trial
 from migrate.preflight.server_checks import each, once
 from migrate.settings import TableSettings
+from migrate.target.home import MirrorTable
 from migrate.target.routing import PlannedTable
 
 
@@ -95,7 +96,8 @@ def _selected(visit: Visit) -> Mapping[tuple[str, str], set[str]]:
 
 def _cascades(visit: Visit) -> Iterable[Result]:
     connection, selected = visit.connection, _selected(visit)
-    run = partial(cascades.check, connection, selected, logged=logs_cascades(connection))
+    mirrors = {(one.database, one.table) for one in _chosen(visit) if isinstance(one, MirrorTable)}
+    run = partial(cascades.check, connection, selected, logged=logs_cascades(connection), mirrors=mirrors)
     return once(each(connection, "cascades", [*selected], run, ".".join))
 
 
