@@ -46,7 +46,7 @@ class Sessions:
         less and is compared as another flavour, and MariaDB's by their versions. Raises ServerError."""
         names = dict.fromkeys(database.target for database in tables[0].databases)
         targets = (self.targets.server(name) for name in names)
-        every = (*(self.source(one.table.source) for one in tables), *targets)
+        every = (*(self.source(name) for one in tables for name in one.read_at), *targets)
         return frozenset(map(_kind, every))
 
     def mixed(self, tables: Sequence[PlannedTable]) -> bool:

@@ -142,10 +142,14 @@ class ChangedKeys:
                     connection = self._sessions.targets.get(database)
                     for raw in select(connection, planned.table.key, planned, database, condition):
                         yield key_in(planned.table, raw)
-            for one in self._plan.members(planned) if new else ():
-                table, fields = one.table, fields_of(one.table, one.table.key)
-                for condition in conditions(table, new, _VALUES):
-                    where, arguments = and_rows(*condition, one.rows)
+            members = self._plan.members(planned)
+            read = [(one.table, one.rows, new) for one in members]
+            for one in members[0].mirror_tables:  # of what markers mean another node may have kept what the first lost
+                read += [(one, None, old), (one, None, new)]
+            for table, rows, values in read:
+                fields = fields_of(table, table.key)
+                for condition in conditions(table, values, _VALUES):
+                    where, arguments = and_rows(*condition, rows)
                     statement = f"SELECT {fields} FROM {full_name(table.database, table.name)} WHERE {where}"
                     for raw in self._sessions.source(table.source).query(statement, arguments):
                         yield key_in(table, raw)

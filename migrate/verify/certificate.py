@@ -27,6 +27,10 @@ JSON = (
     " of every scalar."
 )
 JSON_TYPES = " MySQL's JSON documents were compared by their text and the types of their scalars."
+BROADCAST = (
+    " Of a broadcast table each node was compared so by itself, as it has every row; rows at the nodes were counted"
+    " together."
+)
 MIXED = (
     " Between MySQL and MariaDB, between two versions of MariaDB, and with a server before MySQL 8, floating-point"
     " numbers were compared by value, JSON documents by their text, and all else by its bytes."
@@ -78,7 +82,7 @@ def make(
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
         "resumed": resumed,
-        "method": _method(flavours, json_types),
+        "method": _method(flavours, json_types) + (BROADCAST if any(table.nodes for table in tables) else ""),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
         "rows": sum(table.rows for table in tables),
@@ -131,7 +135,7 @@ def page(certificate: Mapping[str, Any]) -> str:
     for table in certificate["tables"]:
         lines.append(
             f"{table['table']}: {counted(table['rows'], 'row')} in {counted(table['chunks'], 'chunk')} over"
-            f" {counted(table['places'], 'place')}, {counted(table['differences'], 'difference')}"
+            f" {counted(table['places'], 'place')}, {_nodes(table)}{counted(table['differences'], 'difference')}"
             + _moving(table["in_motion"])
         )
         lines += [f"  key {_key(table['key'])}; columns {', '.join(table['columns'])}"]
@@ -141,6 +145,11 @@ def page(certificate: Mapping[str, Any]) -> str:
             lines.append(f"  and {more} more")
         lines += _repaired(table)
     return "\n".join(lines) + "\n"
+
+
+def _nodes(table: Mapping[str, Any]) -> str:
+    """Of a broadcast table; certificates of before have nothing of it."""
+    return f"at each of {counted(count, 'node')}, " if (count := table.get("nodes", 0)) else ""
 
 
 def _repaired(table: Mapping[str, Any]) -> list[str]:

@@ -95,8 +95,10 @@ def _mended(table: Mapping[str, Any]) -> int:
 
 
 def _of_table(table: Mapping[str, Any]) -> str:
+    nodes = table.get("nodes", 0)  # certificates of before have nothing of it
     found = [
         f"<h2>{escape(table['table'])}</h2>",
+        *([f"<p>A broadcast table: each of {nodes} nodes has every row.</p>"] if nodes else []),
         f"<p>Source {escape(table['source'])}; key <code>{escape(', '.join(table['key']))}</code>;"
         f" columns <code>{escape(', '.join(table['columns']))}</code>.</p>",
     ]

@@ -139,12 +139,20 @@ def source_total(
 
 
 def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form) -> tuple[ChunkSum, bool | None]:
-    """The sum over all places, and whether every row is where the table's rule routes it; one statement a database.
+    """The sum over all places, and whether every row is where the table's rule routes it; as `target_sums`."""
+    sums, placed = target_sums(pool, planned, chunk, form)
+    return sum(sums, ChunkSum()), placed
+
+
+def target_sums(
+    pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Form
+) -> tuple[list[ChunkSum], bool | None]:
+    """The sum of each place, and whether every row is where the table's rule routes it; one statement a database.
 
     The latter is None where no server computes the rule.
     """
     where, arguments = condition(planned.table, chunk.low, chunk.high)
-    total, placed, columns = ChunkSum(), True, form.total(planned.table)
+    sums, placed, columns = list[ChunkSum](), True, form.total(planned.table)
     conditions = planned.conditions
     for database in planned.databases:
         there = [
@@ -155,9 +163,20 @@ def target_total(pool: TargetPool, planned: PlannedTable, chunk: Chunk, form: Fo
             for place, sql in there
         ]
         for rows, digests, at_home in pool.get(database).query(" UNION ALL ".join(parts), arguments * len(parts)):
-            total += form.read(planned, rows, digests)
+            sums.append(form.read(planned, rows, digests))
             placed = placed and rows == at_home
-    return total, placed if all(conditions) else None
+    return sums, placed if all(conditions) else None
+
+
+def mirror_sums(source: Sources, planned: PlannedTable, chunk: Chunk, form: Form) -> list[ChunkSum]:
+    """Of a broadcast table that is read, the sum of each node but the first."""
+    where, arguments = condition(planned.table, chunk.low, chunk.high)
+    found = []
+    for one in planned.mirror_tables:
+        statement = f"SELECT {form.total(one)} FROM {full_name(one.database, one.name)} WHERE {where}"
+        ((rows, digests),) = source(one.source).query(statement, arguments)
+        found.append(form.read(planned, rows, digests))
+    return found
 
 
 def all_in_place(pool: TargetPool, planned: PlannedTable, chunk: Chunk) -> bool:

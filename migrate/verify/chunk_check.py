@@ -96,20 +96,22 @@ def _part(
     planned, targets = job.tables[0], sessions.targets
     for form in _forms(job, sessions):
         expected, at_home = total or checksum.source_total(sessions.source, job.tables, chunk, form)
-        found, placed = checksum.target_total(targets, planned, chunk, form)
-        total = None
+        sums, placed = checksum.target_sums(targets, planned, chunk, form)
+        found, total = sum(sums, ChunkSum()), None
+        alike = [*(sums if planned.broadcast else [found])]  # each node of a broadcast table has every row
+        alike += checksum.mirror_sums(sessions.source, planned, chunk, form)
         if differs:
             break
-        if expected == found:
+        if all(one == expected for one in alike):
             there = checksum.all_in_place(targets, planned, chunk) if placed is None else placed
             here = checksum.sources_in_place(sessions.source, job.tables, chunk) if at_home is None else at_home
             if here and there:
                 return expected.rows, found.rows
             break
-        if expected.rows != found.rows:
+        if any(one.rows != expected.rows for one in alike):
             break
     if not expected.rows and len(named.keys) >= MAX_SUSPECTS:
-        named.more += found.rows  # all of them are extra: they are not read to be counted
+        named.more += max(one.rows for one in alike)  # all of them are extra: they are not read to be counted
     else:
         mixed = len(sessions.flavours(job.tables)) > 1
         differing = digest.suspects(sessions.source, targets, job.tables, chunk, MAX_SUSPECTS, mixed)

@@ -6,8 +6,8 @@ text (NULL is not '', 'a','bc' is not 'ab','c').
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from migrate.chunks import line
 from migrate.chunks.column_codecs import to_text
@@ -117,10 +117,13 @@ def suspects(
     found = Suspects()
     for planned in tables:
         for keys, routed, digests, belongs in source_rows(source(planned.table.source), planned, chunk, mixed):
-            for key, place, digest, elsewhere in zip(keys, routed, digests, belongs, strict=True):
-                if elsewhere or (place, key) in expected:  # in another table than its own; in two tables
-                    found.add(key, limit)
-                expected[place, key] = digest
+            for key, routed_to, digest, elsewhere in zip(keys, routed, digests, belongs, strict=True):
+                for place in planned.indexes(routed_to):
+                    if elsewhere or (place, key) in expected:  # in another table than its own; in two tables
+                        found.add(key, limit)
+                    expected[place, key] = digest
+    for key in _at_mirrors(source, tables[0], chunk, {key: one for (_, key), one in expected.items()}, mixed):
+        found.add(key, limit)
     for place in range(len(tables[0].places)):
         for key, there in target_rows(pool, tables[0], chunk, place, mixed):
             if expected.pop((place, key), None) != there or there is None:  # too large a row is equal to nothing
@@ -128,6 +131,18 @@ def suspects(
     for _, key in expected:
         found.add(key, limit)
     return found
+
+
+def _at_mirrors(
+    source: Sources, planned: PlannedTable, chunk: Chunk, first: Mapping[Key, bytes], mixed: bool
+) -> Iterator[Key]:
+    """Keys that another node of a broadcast table has otherwise than the first one, whose digests these are."""
+    for one in planned.mirror_tables:
+        left = dict(first)
+        mirror = replace(planned, table=one, belongs=None)
+        for keys, _, digests, _ in source_rows(source(one.source), mirror, chunk, mixed):
+            yield from (key for key, digest in zip(keys, digests, strict=True) if left.pop(key, None) != digest)
+        yield from left
 
 
 def target_rows(

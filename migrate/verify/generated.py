@@ -42,6 +42,8 @@ def with_generated(sessions: Sessions, planned: PlannedTable) -> PlannedTable:
         for name, extra in _columns(sessions.source(table.source), table.database, table.name)
         if "STORED" in extra or "PERSISTENT" in extra
     }
+    for one in planned.mirror_tables if wanted else ():
+        wanted &= {name for name, _ in _columns(sessions.source(one.source), one.database, one.name)}
     for place in planned.places if wanted else ():
         there = _columns(sessions.targets.get(place.database), place.database.database, place.table)
         wanted &= {name for name, _ in there}

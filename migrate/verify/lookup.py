@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from migrate.chunks.column_codecs import to_text
 from migrate.chunks.sessions import Sessions
@@ -16,6 +16,7 @@ from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import Parameter, compared, selected
+from migrate.target.home import named
 from migrate.target.routing import PlannedTable
 from migrate.verify.digest import no_digest, row_digest, told_by, value
 
@@ -34,7 +35,9 @@ class Seen:
 
     named: the key as the source writes it, where the server takes several texts for one key. holders: the tables that
     have it, of which a group may have more than one by mistake. belongs: where its row belongs at the side that is
-    read, where that is another table; "" where it does not.
+    read, where that is another table; "" where it does not. nodes: of a broadcast table, how many places there are,
+    each of which has every row; else 0. mirrors: where one is read, the digest at each node but the first, by its name;
+    None where a node has no such row.
     """
 
     source: tuple[int, str] | None = None
@@ -42,6 +45,8 @@ class Seen:
     named: Key | None = None
     holders: tuple[PlannedTable, ...] = ()
     belongs: str = ""
+    nodes: int = 0
+    mirrors: dict[str, str | None] = field(default_factory=dict)
 
 
 def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[Key]) -> dict[Key, Seen]:
@@ -54,19 +59,28 @@ def look_up(sessions: Sessions, tables: Sequence[PlannedTable], keys: Sequence[K
     size = _KEYS if planned.table.key_is_exact else 1
     for start in range(0, len(keys), size):
         part = keys[start : start + size]
-        found = {key: Seen() for key in part}
+        nodes, mirrors = len(planned.places) if planned.broadcast else 0, planned.mirror_tables
+        found = {key: Seen(nodes=nodes, mirrors=dict.fromkeys(map(_named, mirrors))) for key in part}
         alone = part[0] if size == 1 else None
         for one in tables:
             for key, place, digest, belongs in _at_source(sessions.source(one.table.source), one, part, mixed):
                 there = found[alone or key]
                 there.belongs = belongs or there.belongs
                 there.source, there.named, there.holders = (place, digest), key, (*there.holders, one)
+        for mirror in mirrors:
+            there_too = replace(planned, table=mirror, belongs=None)
+            for key, _, digest, _ in _at_source(sessions.source(mirror.source), there_too, part, mixed):
+                found[alone or key].mirrors[_named(mirror)] = digest
         for key, place, digest in _at_targets(sessions, planned, part, mixed):
             found[alone or key].targets[place] = digest
         if unseen := [key for key, one in found.items() if one.source is None and not one.targets]:
             _refuse_blindness(sessions, tables, part, unseen)
         seen |= found
     return seen
+
+
+def _named(table: Table) -> str:
+    return named(table.id)
 
 
 def _refuse_blindness(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from migrate.model.errors import DifferenceFound, PreflightError
 from migrate.model.words import counted
 from migrate.settings import Settings
 from migrate.state import chunks, leading, position, replay
+from migrate.target.home import named
 from migrate.target.routing import Plan, PlannedTable
 from migrate.verify import counts
 from migrate.verify.check_units import Unit, copied, together
@@ -40,6 +41,7 @@ class TableReport:
     rows: int = 0  # at the source
     target_rows: int = 0
     by_place: dict[str, int] = field(default_factory=dict)  # rows; mode count alone
+    nodes: int = 1  # of a broadcast table, each with as many rows as the source; mode count alone
     last_key: list[str] | None = None  # mode count alone
     counts_differ: bool = False
     differences: int = 0
@@ -69,7 +71,7 @@ class QuickReport:
         lines = []
         for one in self.tables:
             looked = f" in {counted(one.chunks, 'chunk')}" if self.mode is not Mode.COUNT else ""
-            told = f"{one.table}: {counted(one.rows, 'row')} at the source, {one.target_rows} at the target{looked}"
+            told = f"{one.table}: {counted(one.rows, 'row')} at the source, {_there(one)}{looked}"
             told += f", last key {one.last_key}" if one.last_key else ""
             told += f", {counted(one.differences, 'difference')}"
             lines.append(told + (f", {counted(one.in_motion, 'key')} not judged" if one.in_motion else ""))
@@ -87,7 +89,7 @@ class QuickReport:
                 )
             if one.counts_differ:
                 raise DifferenceFound(
-                    f"{one.table}: {one.rows} rows at the source, {one.target_rows} at the target",
+                    f"{one.table}: {one.rows} rows at the source, {_there(one)}",
                     hint="`migrate verify` names the rows",
                 )
             if one.unaccounted:
@@ -97,6 +99,13 @@ class QuickReport:
                 "not judged: rows kept changing, or the stream did not bring them in time",
                 hint="run `migrate drain`, then try again",
             )
+
+
+def _there(one: TableReport) -> str:
+    """How many rows are at the target, for people."""
+    if one.nodes == 1:
+        return f"{one.target_rows} at the target"
+    return ", ".join(f"{rows} at {place}" for place, rows in one.by_place.items())
 
 
 def run(
@@ -257,7 +266,13 @@ def _missing(comparison: Comparison, tables: Tables, looked: TableReport) -> int
     by_place = comparison.call(lambda: counts.place_counts(comparison.sessions.targets, tables[0]))
     looked.by_place = {str(place): rows for place, rows in zip(tables[0].places, by_place, strict=True)}
     looked.target_rows = sum(by_place)
-    return looked.rows - looked.target_rows
+    each = by_place if tables[0].broadcast else [looked.target_rows]  # each node of a broadcast table has every row
+    for one in tables[0].mirror_tables:
+        rows = _rows(comparison, replace(tables[0], table=one))
+        looked.by_place[named(one.id)] = rows
+        each.append(rows)
+    looked.nodes = len(each)
+    return next((looked.rows - one for one in each if one != looked.rows), 0)
 
 
 def _last_keys(comparison: Comparison, tables: Tables, looked: TableReport) -> None:
@@ -265,7 +280,8 @@ def _last_keys(comparison: Comparison, tables: Tables, looked: TableReport) -> N
 
     def read() -> None:
         sessions = comparison.sessions
-        last = [counts.last_key(sessions.source(one.table.source), one) for one in tables]
+        mirrors = [replace(tables[0], table=one) for one in tables[0].mirror_tables]
+        last = [counts.last_key(sessions.source(one.table.source), one) for one in (*tables, *mirrors)]
         there = [key for key in last if key is not None]
         beyond = counts.last_beyond(sessions.targets, tables[0], there)
         comparison.suspect(tables, [*there, *beyond])

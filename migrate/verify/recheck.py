@@ -104,12 +104,22 @@ class Recheck:
 
 def _moves(history: Sequence[Seen]) -> bool:
     *earlier, last = history
-    return any(seen.targets != last.targets for seen in earlier) and not (last.belongs or _stray(history))
+    changed = any((seen.targets, seen.mirrors) != (last.targets, last.mirrors) for seen in earlier)
+    return changed and not (last.belongs or _stray(history) or _stays(history))
+
+
+def _stays(history: Sequence[Seen]) -> bool:
+    """Whether a node of a broadcast table has had the same at every look, which is not what the source has by now."""
+    last = history[-1]
+    wanted = last.source and last.source[1]
+    nodes = [[seen.targets.get(node) for seen in history] for node in range(last.nodes)]
+    nodes += [[seen.mirrors[name] for seen in history] for name in last.mirrors]
+    return any(had[-1] != wanted and all(one == had[-1] for one in had) for had in nodes)
 
 
 def _stray(history: Sequence[Seen]) -> bool:
     """Whether a place has had the same at every look, and it was the place of the source's row at none."""
-    homes = {seen.source[0] for seen in history if seen.source is not None}
+    homes = {home for seen in history if seen.source for home in (seen.source[0], *range(seen.nodes))}
     first, *others = [seen.targets for seen in history]
     return any(
         place not in homes and all(targets.get(place) == digest for targets in others)
@@ -200,6 +210,10 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
     holder = verdict.holders[0] if verdict.holders else planned
     others = ", ".join(str(places[place]) for place in verdict.elsewhere)
     home = "" if verdict.place is None else str(places[verdict.place])
+    if verdict.mirrors or verdict.lacking or verdict.differing:
+        return Difference(
+            planned.table.full_name, key, verdict.kind, _at_nodes(sessions, holder, key, verdict), verdict.by_hand
+        )
     match verdict.kind:
         case Kind.MISSING:
             detail = f"belongs in {home}"
@@ -217,6 +231,17 @@ def describe(sessions: Sessions, planned: PlannedTable, key: Key, verdict: Verdi
             detail = f"is in {' and in '.join(name_of(one) for one in verdict.holders)}"
             detail += f"; the target has it in {others}" if others else ""
     return Difference(planned.table.full_name, key, verdict.kind, detail, verdict.by_hand)
+
+
+def _at_nodes(sessions: Sessions, holder: PlannedTable, key: Key, verdict: Verdict) -> str:
+    """Which nodes of a broadcast table have a row otherwise."""
+    if verdict.mirrors:
+        return f"{' and '.join(verdict.mirrors)}: not as at the first node, {name_of(holder)}"
+    told = [f"is not in {holder.places[node]}" for node in verdict.lacking]
+    for node in verdict.differing:
+        columns = differing_columns(sessions, holder, key, node)
+        told.append(f"in {holder.places[node]}: {', '.join(columns) or 'changed while it was looked at'}")
+    return "; ".join(told)
 
 
 def hurrier(settings: Settings, state: sa.Engine) -> Hurry:

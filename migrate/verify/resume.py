@@ -78,7 +78,7 @@ def binlog_ends(settings: Settings, tables: Sequence[PlannedTable]) -> dict[str,
 
 def names(tables: Sequence[PlannedTable]) -> list[str]:
     """The tables' sources, each once."""
-    return list(dict.fromkeys(planned.table.source for planned in tables))
+    return list(dict.fromkeys(name for planned in tables for name in planned.read_at))
 
 
 def find(

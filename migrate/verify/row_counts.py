@@ -106,7 +106,8 @@ def unaccounted(
     """
     sources, places = _sources(sessions, tables), _places(sessions, tables[0])
     found: list[str] = []
-    for side, compared_rows in ((sources, rows), (places, target_rows)):
+    mirrors = [([one], rows) for one in _mirrors(sessions, tables[0])]
+    for side, compared_rows in ((sources, rows), (places, target_rows), *mirrors):
         moved = sum(one.count() for one in side) != compared_rows
         for one in side:
             with one.connection.snapshot():
@@ -125,6 +126,14 @@ def _sources(sessions: Sessions, tables: Sequence[PlannedTable]) -> list[_Physic
             one.rows,
         )
         for one in tables
+    ]
+
+
+def _mirrors(sessions: Sessions, planned: PlannedTable) -> list[_Physical]:
+    """The other nodes of a broadcast table that is read, each with as many rows as the first."""
+    return [
+        _Physical(sessions.source(one.source), one, f"source '{one.source}': {one.full_name}")
+        for one in planned.mirror_tables
     ]
 
 

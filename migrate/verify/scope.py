@@ -111,12 +111,13 @@ def _bound(
     there: str,
     unlike: Unlike,
 ) -> TableVerified:
+    every = [each for one in tables for each in (one.table, *one.mirror_tables)]
     reasons = [
-        f"{one.table.full_name}: {why}; `migrate verify` once more"
-        for one in tables
-        if (why := before.changed(now, one.table.id) or there)
+        f"{one.full_name}: {why}; `migrate verify` once more"
+        for one in every
+        if (why := before.changed(now, one.id) or there)
     ]
-    places = [told for one in tables for told in unlike.get(one.table.id, ())]
+    places = [told for one in every for told in unlike.get(one.id, ())]
     if not (reasons or places):
         return table
     told = (*table.unaccounted, *reasons, *places[:_NAMED])

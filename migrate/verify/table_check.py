@@ -149,6 +149,7 @@ class TableCheck:
             tuple(one for one in map(self._mended.get, fixed) if one is not None),
             self.seconds,
             tuple(faults),
+            self.planned.nodes,
         )
 
     @property

@@ -26,6 +26,7 @@ class TableVerified:
     mended: tuple[Difference, ...] = ()  # what was wrong with those; at most settings.verify.max_named
     seconds: float = 0.0
     unaccounted: tuple[str, ...] = ()  # why rows that agree may not be equal; each counts as a difference too
+    nodes: int = 0  # of a broadcast table, at either side: each was compared as a whole; else 0
 
     @property
     def clean(self) -> bool:

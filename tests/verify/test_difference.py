@@ -31,6 +31,63 @@ def test_verdict(source: tuple[int, str] | None, targets: dict[int, str], verdic
     assert judge(Seen(source, targets)) == verdict
 
 
+ROW = (0, "d")
+NODES = {"s/a.t": "d", "s/b.t": "d"}
+
+
+@pytest.mark.parametrize(
+    ("source", "targets", "verdict"),
+    [
+        (None, {}, None),
+        (ROW, {0: "d", 1: "d"}, None),
+        (ROW, {0: "d"}, Verdict(Kind.MISSING, 0, lacking=(1,))),
+        (ROW, {}, Verdict(Kind.MISSING, 0, lacking=(0, 1))),
+        (ROW, {0: "d", 1: "x"}, Verdict(Kind.DIFFERENT, 0, differing=(1,))),
+        (ROW, {1: "x"}, Verdict(Kind.DIFFERENT, 0, lacking=(0,), differing=(1,))),
+        (None, {1: "d"}, Verdict(Kind.EXTRA, None, (1,))),
+    ],
+)
+def test_verdict_on_a_row_that_is_to_be_at_every_node(
+    source: tuple[int, str] | None, targets: dict[int, str], verdict: Verdict | None
+) -> None:
+    assert judge(Seen(source, targets, nodes=2)) == verdict
+    assert verdict is None or mendable({("1",): verdict}) == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("source", "mirrors", "verdict"),
+    [
+        (ROW, NODES, None),
+        (ROW, {**NODES, "s/b.t": "x"}, Verdict(Kind.DIFFERENT, 0, mirrors=("s/b.t",))),
+        (ROW, {**NODES, "s/a.t": None}, Verdict(Kind.MISSING, 0, mirrors=("s/a.t",))),
+        (ROW, {"s/a.t": None, "s/b.t": "x"}, Verdict(Kind.DIFFERENT, 0, mirrors=("s/a.t", "s/b.t"))),
+        (None, dict.fromkeys(NODES), None),
+        (None, {**NODES, "s/b.t": None}, Verdict(Kind.EXTRA, None, mirrors=("s/a.t",))),
+    ],
+)
+def test_verdict_on_a_row_that_is_read_at_several_nodes(
+    source: tuple[int, str] | None, mirrors: dict[str, str | None], verdict: Verdict | None
+) -> None:
+    """The first node and the target agree: a person gives the others the same row."""
+    targets = {} if source is None else {0: "d"}
+    assert judge(Seen(source, targets, mirrors=mirrors)) == verdict
+    assert verdict is None or mendable({("1",): verdict}) == []
+
+
+def test_nodes_follow_one_by_one() -> None:
+    earlier = [Seen((0, "a"), {0: "z", 1: "z"}, nodes=2), Seen((0, "b"), {0: "a", 1: "z"}, nodes=2)]
+    assert follows(Seen((0, "c"), {0: "c", 1: "b"}, nodes=2), earlier)
+    assert not follows(Seen((0, "c"), {0: "c", 1: "z"}, nodes=2), earlier)
+    assert not follows(Seen((0, "c"), {0: "c"}, nodes=2), earlier)
+    assert not follows(Seen((0, "a"), {0: "a", 1: "b"}, nodes=2), earlier[:1])
+
+
+def test_a_stream_that_follows_says_nothing_of_another_node_that_does_not() -> None:
+    earlier = [Seen((0, "a"), {0: "z"}, mirrors={"s/b.t": "y"})]
+    assert not follows(Seen((0, "b"), {0: "a"}, mirrors={"s/b.t": "y"}), earlier)
+    assert follows(Seen((0, "b"), {0: "a"}, mirrors={"s/b.t": "a"}), earlier)
+
+
 def test_a_target_that_has_what_the_source_had_follows() -> None:
     earlier = Seen((1, "old"), {1: "older"})
     assert follows(Seen((1, "new"), {1: "old"}), [earlier])

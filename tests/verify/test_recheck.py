@@ -89,6 +89,25 @@ def test_a_target_that_changes_between_looks_is_in_motion_though_none_of_its_sta
     assert looked.moving == [KEY]
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        [Seen((0, each), {0: was, 1: "x"}, nodes=2) for each, was in zip("bcd", "abc", strict=True)],
+        [Seen((0, each), {0: was}, nodes=2) for each, was in zip("bcd", "abc", strict=True)],
+        [Seen((0, each), {0: was}, mirrors={"m": "x"}) for each, was in zip("bcd", "abc", strict=True)],
+    ],
+)
+def test_a_node_that_stays_as_it_was_while_another_follows_is_a_difference(seen: list[Seen]) -> None:
+    """Not named: a row of a broadcast table that one node lost, as long as it changes at the others."""
+    looked, _ = settled(looks(*seen)[0], 2, [KEY])
+    assert [verdict.kind for verdict in looked.verdicts.values()] == [Kind.DIFFERENT]
+
+
+def test_nodes_that_all_change_between_looks_are_in_motion() -> None:
+    look, _ = looks(*[Seen((0, f"{at}"), {0: f"x{at}", 1: f"y{at}"}, nodes=2) for at in range(3)])
+    assert settled(look, 2, [KEY])[0] == RecheckOutcome({}, in_motion=1)
+
+
 def test_keys_that_cannot_be_looked_at_are_dropped_and_the_others_are_judged() -> None:
     def refused(keys: list[Key]) -> dict[Key, Seen]:
         if keys:
