@@ -44,6 +44,7 @@ class Explained:
     halted: str = ""  # why the partition is stopped
     at_source: str = "absent"  # or the place that the sharding rule gives the row
     places: list[dict[str, str]] = field(default_factory=list)  # where the target has it, and how it compares
+    nodes: list[dict[str, str]] = field(default_factory=list)  # the other nodes of a broadcast table that is read
     messages: list[dict[str, Any]] = field(default_factory=list)  # in the topic and in the delay topics, oldest first
     read_from: dict[str, int] = field(default_factory=dict)  # the first offset that was looked at, by topic
     decisions: list[dict[str, Any]] = field(default_factory=list)  # what merges made of it, by database
@@ -103,6 +104,8 @@ def _look_at_servers(
     seen = look_up(sessions, WithGenerated().of(sessions, members), [key])[key]
     if seen.source is not None:
         found.at_source = str(planned.places[seen.source[0]])
+        if seen.nodes:
+            found.at_source = f"every node: {', '.join(map(str, planned.places))}"
         if planned.group:
             belongs = f", belongs in {seen.belongs}" if seen.belongs else ""
             found.at_source += f" ({' and '.join(name_of(one) for one in seen.holders)}{belongs})"
@@ -112,8 +115,14 @@ def _look_at_servers(
             holder = seen.holders[-1]
             names = differing_columns(sessions, holder, key, place) if digest != seen.source[1] else []
             compared = f"differs in {', '.join(names)}" if names else "same as at the source"
-            compared += "" if place == seen.source[0] else ", misplaced"
+            compared += "" if place == seen.source[0] or seen.nodes else ", misplaced"
         found.places.append({"place": str(planned.places[place]), "row": compared})
+    if seen.source is not None:
+        absent = [node for node in range(seen.nodes) if node not in seen.targets]
+        found.places += [{"place": str(planned.places[node]), "row": "is not there"} for node in absent]
+    for name, at_node in seen.mirrors.items():
+        first = seen.source and seen.source[1]
+        found.nodes.append({"node": name, "row": f"{'same as' if at_node == first else 'not as'} at the first node"})
     for database in planned.databases:
         connection = sessions.targets.get(database)
         here = {one.table for one in planned.places if one.database == database}

@@ -26,6 +26,7 @@ from migrate.settings import Settings
 from migrate.state import foreign, leading, position
 from migrate.state import migration as migrations
 from migrate.state.foreign import ForeignWrite
+from migrate.target.home import named
 from migrate.target.refresh_request import bring
 from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
@@ -210,6 +211,7 @@ def carry(
     if not wanted:
         return count
     stream = wanted[0][0]  # the one that does not lead
+    _refuse_of_a_node(stream, state, wanted)
     with closing(Carrier(stream.settings, stream.plan, state)) as carrier:
         carrier.look(_rows(stream, wanted))
         _let_pass(leader, state, timeout_seconds)
@@ -223,9 +225,25 @@ def _rows(stream: Stream, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list
     """Each row once, in the order of its changes: a row that two tables of a group list, or two places, is one."""
     found: dict[tuple[object, Key], tuple[PlannedTable, Key]] = {}
     for _, one in sorted(wanted, key=lambda pair: (pair[1].id[0], stored(pair[1].origin))):
-        planned, key = stream.plan.tables[one.id], _key(one)
-        found.setdefault((planned.group or one.id, key), (planned, key))
+        planned, key = stream.plan.leader(stream.plan.tables[one.id]), _key(one)
+        found.setdefault((planned.group or planned.table.id, key), (planned, key))
     return list(found.values())
+
+
+def _refuse_of_a_node(stream: Stream, state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> None:
+    """Raise PreflightError for a row that was written at another node of a broadcast table than the first: what is
+    carried is as the first one has it."""
+    with state.connect() as connection:
+        every = {(one.id, one.key) for one in foreign.every(connection, stream.name)}
+    for _, one in wanted:
+        first = stream.plan.tables[one.id].mirror_of
+        if first is not None and (first, one.key) not in every:
+            raise PreflightError(
+                f"{one.id[1]}.{one.id[2]} key {key_json(_key(one))} was written at this node of a broadcast table, and"
+                f" not at the first one, {named(first)}",
+                hint="write the same there, and carry that; or `migrate foreign discard` gives each node the row as the"
+                " active side has it",
+            )
 
 
 def left(state: sa.Engine, wanted: Sequence[tuple[Stream, ForeignWrite]]) -> list[tuple[Stream, ForeignWrite]]:
@@ -264,10 +282,10 @@ def _leading(both: Iterable[Stream], state: sa.Engine) -> Stream | None:
 def _of_leader(leader: Stream, stream: Stream, one: ForeignWrite) -> PlannedTable:
     """The table of the leading stream whose rows come to the table that a write was made to."""
     if stream.name == leader.name:
-        return stream.plan.tables[one.id]
+        return stream.plan.leader(stream.plan.tables[one.id])
     where = stream.settings.source(one.id[0]).address.lower(), one.id[1], one.id[2]
     for planned in leader.plan.tables.values():
-        for place in planned.places:
+        for place in planned.places if planned.mirror_of is None else ():
             target = place.database.target
             named = leader.side == "target" and target == one.id[0]  # its targets have the sources' names
             address = leader.settings.target(target).address.lower()

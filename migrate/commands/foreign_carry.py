@@ -36,6 +36,8 @@ from migrate.verify.lookup import Seen, lock_digest, look_up
 
 log = structlog.get_logger("migrate.foreign")
 Wanted = Sequence[tuple[PlannedTable, Key]]
+_Written = tuple[PlannedTable, Key, Sequence[int]]
+"""A row, and the places where it is to be, by their indexes."""
 _AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
 """Their foreign keys hold for this row too; and nobody waits long behind it."""
 
@@ -98,7 +100,7 @@ class Carrier:
                 with explained(database.target):
                     roles.set_right(connection, self._session(database), name, (database.target, database.database))
             self._refuse_left_behind(wanted, connection)
-            written: list[tuple[PlannedTable, Key, int | None]] = []
+            written: list[_Written] = []
             failed: list[MigrateError] = []
             try:
                 for planned, key in wanted:
@@ -119,13 +121,11 @@ class Carrier:
         for planned, key in wanted:
             children.refuse_left_behind(planned, key, self._row(planned, key)[1], carried)
 
-    def _leave_all(
-        self, written: Sequence[tuple[PlannedTable, Key, int | None]], version: int, connection: sa.Connection
-    ) -> list[MigrateError]:
+    def _leave_all(self, written: Sequence[_Written], version: int, connection: sa.Connection) -> list[MigrateError]:
         """Delete rows where they are not to be; those that others refer to once more when these have left."""
         waiting, failed = list(written), list[MigrateError]()
         while True:
-            kept: list[tuple[tuple[PlannedTable, Key, int | None], MigrateError]] = []
+            kept: list[tuple[_Written, MigrateError]] = []
             for one in waiting:
                 with suppress(sa.exc.SQLAlchemyError):  # rows leave all the same; the commit tells of it
                     leading.hold(connection, self._settings.name)
@@ -139,32 +139,36 @@ class Carrier:
                 return [*failed, *(_stays(one[0], error) for one, error in kept)]
             waiting = [one for one, _ in kept]
 
-    def _write(self, planned: PlannedTable, key: Key, version: int) -> int | None:
-        """Write a row in its place, which is returned; None where it is to be in none."""
+    def _write(self, planned: PlannedTable, key: Key, version: int) -> Sequence[int]:
+        """Write a row in its places, which are returned; none where it is to be in none."""
         seen, now = self._seen[planned.table.id, key], self._look(planned, [key])[key]
         holder, row = self._row(planned, key)
-        home = None if row is None else planned.places.index(holder.route(row))
-        if now.source != seen.source or home != (None if seen.source is None else seen.source[0]):
+        homes = [] if row is None else [planned.places.index(one) for one in holder.places_of(row)]
+        if now.source != seen.source or homes[:1] != ([] if seen.source is None else [seen.source[0]]):
             raise _changed(planned, "standby")
         if now.targets != seen.targets:
             raise _changed(planned, "active")
-        if row is not None and home is not None and seen.source is not None:
-            place, had = planned.places[home], seen.targets.get(home)
-            acting = [one for one in self._keys_on(place) if one.on_update] if had is not None else []
-            with self._writing(planned, place, key, had, version) as connection:
-                children = self._children(connection, planned, place, key, acting)
-                self._put(connection, holder, place, row, is_there=had is not None)
-                for child in children:
-                    if self._values(connection, planned, place, key, child.referenced) != child.values:
-                        raise _taken_along(planned, child, "is to change")  # and nothing is committed
-                if self._digest(connection, planned, home, key) != seen.source[1]:
-                    raise _changed(planned, "standby")
-        return home
+        if row is not None and seen.source is not None:
+            for home in homes:
+                self._write_at(holder, key, row, home, seen, version)
+        return homes
 
-    def _leave(self, planned: PlannedTable, key: Key, home: int | None, version: int) -> None:
+    def _write_at(self, holder: PlannedTable, key: Key, row: Row, home: int, seen: Seen, version: int) -> None:
+        place, had = holder.places[home], seen.targets.get(home)
+        acting = [one for one in self._keys_on(place) if one.on_update] if had is not None else []
+        with self._writing(holder, place, key, had, version) as connection:
+            children = self._children(connection, holder, place, key, acting)
+            self._put(connection, holder, place, row, is_there=had is not None)
+            for child in children:
+                if self._values(connection, holder, place, key, child.referenced) != child.values:
+                    raise _taken_along(holder, child, "is to change")  # and nothing is committed
+            if seen.source is not None and self._digest(connection, holder, home, key) != seen.source[1]:
+                raise _changed(holder, "standby")
+
+    def _leave(self, planned: PlannedTable, key: Key, homes: Sequence[int], version: int) -> None:
         """Delete a row where it was, and is not to be."""
         for index, had in self._seen[planned.table.id, key].targets.items():
-            if index != home:
+            if index not in homes:
                 place = planned.places[index]
                 acting = [one for one in self._keys_on(place) if one.on_delete]
                 with self._writing(planned, place, key, had, version) as connection:

@@ -36,6 +36,7 @@ def find(plan: Plan, name: str, source: str | None) -> PlannedTable:
     if not found:
         names = ", ".join(sorted({one.table.full_name for one in plan.tables.values()}))
         raise ConfigError(f"the migration has no table {name}", hint=f"its tables: {names}")
+    found = list({one.table.id: one for one in map(plan.leader, found)}.values())
     if len(found) > 1:
         sources = ", ".join(sorted(one.table.source for one in found))
         raise ConfigError(f"several sources have {name}", hint=f"choose one with --source: {sources}")

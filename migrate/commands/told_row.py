@@ -9,6 +9,7 @@ def lines_of(found: Explained) -> list[str]:
     where = f"topic {found.topic} [{found.partition}], consumed to {found.consumed_to} of {found.topic_end}"
     there = "it has no such row" if found.at_source == "absent" else f"belongs to {found.at_source}"
     lines = [f"{found.table} key {found.key}, {where}", f"source {found.source}: {there}"]
+    lines += [f"node {one['node']}: {one['row']}" for one in found.nodes]
     lines += [f"target {one['place']}: {one['row']}" for one in found.places] or ["target: no place has it"]
     if found.halted:
         lines.append(f"STOPPED its partition: {found.halted}")
