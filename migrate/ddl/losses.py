@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from migrate.ddl.definition import Definition
+from migrate.mysql.catalog import OF_OLD_TIMES
 from migrate.mysql.connection import Connection
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
@@ -65,7 +66,7 @@ def _type(row: tuple[Any, ...]) -> ColumnType:
     name, text, kind, octets, letters, precision, scale, moments, charset, collation, extra = row
     generated = "GENERATED" in str(extra).upper().replace("DEFAULT_GENERATED", "")
     return ColumnType(
-        *(str(name), _lowered(str(text)), str(kind).lower()),
+        *(str(name), _lowered(str(text).removesuffix(OF_OLD_TIMES)), str(kind).lower()),
         *(int(octets or 0), int(letters or 0), int(precision or 0), int(scale or 0), int(moments or 0)),
         *(str(charset or ""), str(collation or ""), generated),
     )

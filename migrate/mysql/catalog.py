@@ -61,6 +61,9 @@ _GEOMETRY_TYPES = frozenset(
     }
 )
 _PLAIN_CHARSETS = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+OF_OLD_TIMES = " /* mariadb-5.3 */"
+"""Behind the types of moments that MariaDB stores in its older format (mysql56_temporal_format): they hold the same
+values, each event of the log tells its format, and an ALTER at any server may change it."""
 SCRATCH = "_migrate_trial_"
 """How the names of databases begin in which preflight tries what init will do; they are there for a moment."""
 
@@ -195,7 +198,8 @@ def _column(row: _Row, where: str) -> Column:
             code=Code.DEFINITION,
         )
     generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()
-    return Column(name, str(column_type), kind, charset, collation, generated, str(nullable).upper() == "YES")
+    told = str(column_type).removesuffix(OF_OLD_TIMES)
+    return Column(name, told, kind, charset, collation, generated, str(nullable).upper() == "YES")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import pymysql
 
 from migrate.model.errors import Code, StopError
 from migrate.mysql import unprinted
+from migrate.mysql.catalog import OF_OLD_TIMES
 from migrate.mysql.connection import HARMLESS, Connection
 from migrate.mysql.errors import number, text
 from migrate.mysql.quoting import quote, table
@@ -34,6 +35,9 @@ _STORAGE = re.compile(
     r"|`(?:[^`]|``)++(?:`|\Z)|'(?:[^'\\]|\\.?|'')*+(?:'|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+_OLD_TIME = re.compile(
+    rf"^([ \t]*+`(?:[^`]|``)+` (?:datetime|timestamp|time)(?:\([1-6]\))?){re.escape(OF_OLD_TIMES)}", re.MULTILINE
+)
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
 _EMPTY = frozenset({1030, *HARMLESS})
 """Says only that the engine refused, of a number that stands elsewhere."""
@@ -47,7 +51,8 @@ def show_create(connection: Connection, database: str, name: str) -> str:
 
 
 def printed(connection: Connection, database: str, name: str) -> str:
-    """SHOW CREATE TABLE as the server prints it; what MariaDB prints there as bytes of no character set is hexadecimal.
+    """SHOW CREATE TABLE as the server prints it; what MariaDB prints there as bytes of no character set is hexadecimal,
+    and in which format it stores moments is left out.
 
     Raises: StopError when it cannot be read; the driver's error.
     """
@@ -66,7 +71,7 @@ def printed(connection: Connection, database: str, name: str) -> str:
             hint="leave the table out, or remove such bytes from its names, comments and expressions",
             code=Code.DEFINITION,
         ) from None
-    return unprinted.restored(connection, database, name, text)
+    return unprinted.restored(connection, database, name, _OLD_TIME.sub(r"\1", text))
 
 
 def _as_stored(connection: Connection, statement: str) -> list[tuple[Any, ...]]:

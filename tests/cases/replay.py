@@ -115,7 +115,8 @@ class Replay:
 
 def _columns(server: DatabaseServer, database: str, table: str) -> tuple[tuple[Any, ...], ...]:
     sql = (
-        "SELECT COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, EXTRA"
+        "SELECT COLUMN_NAME, REPLACE(COLUMN_TYPE, ' /* mariadb-5.3 */', ''), COLLATION_NAME, IS_NULLABLE,"
+        " COLUMN_DEFAULT, EXTRA"
         " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
     )
     return _read(server, sql, (database, table))
