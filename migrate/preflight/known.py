@@ -10,6 +10,7 @@ from migrate.preflight.capacity.volume import Volume
 from migrate.preflight.result import Result
 from migrate.preflight.schema.auto_increment import Counter
 from migrate.preflight.schema.existing import Existing
+from migrate.preflight.schema.full_text import Indexed
 from migrate.preflight.schema.trial import Sample
 from migrate.preflight.server.time_zones import Zone
 from migrate.settings import Settings, TableSettings
@@ -28,6 +29,7 @@ class SourceFacts:
     volumes: dict[TableId, Volume] = field(default_factory=dict)  # of the tables that are to be copied
     counters: dict[TableId, Counter | None] = field(default_factory=dict)
     statements: dict[TableId, str] = field(default_factory=dict)  # of tables with unique keys on parts or expressions
+    full_text: dict[str, Indexed] = field(default_factory=dict)  # by source, of those with full-text keys
     samples: list[Sample] = field(default_factory=list)  # of the tables that init would make
 
 

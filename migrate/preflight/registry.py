@@ -65,6 +65,7 @@ BEYOND_INIT = (
     schema.MISPLACED,
     schema.DEFINITIONS,
     schema.SAMPLES,
+    schema.FULL_TEXT_AT_SOURCE,
     # what they have together
     capacity.RETENTION_OF_TOPICS,
     # each target
@@ -80,6 +81,7 @@ BEYOND_INIT = (
     server.MODES_OF_TARGET,
     server.ZONE_OF_TARGET,
     schema.CHARSETS,
+    schema.FULL_TEXT,
     schema.NEXT_IDS,
     capacity.DISKS,
     # what they have together, and this machine

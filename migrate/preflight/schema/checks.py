@@ -31,6 +31,7 @@ from migrate.preflight.schema import (
     charsets,
     existing,
     foreign_keys,
+    full_text,
     generated,
     groups,
     letter_case,
@@ -202,6 +203,13 @@ def _definition(visit: Visit, planned: PlannedTable) -> Iterable[Result]:
     return []
 
 
+def _full_text(visit: Visit) -> Iterable[Result]:
+    found = full_text.look(visit.connection, [one.table for one in _planned(visit)])
+    if found is not None:
+        visit.known.sources.full_text[visit.name] = found
+    return []
+
+
 _PLANNED = Subjects(_planned, _name_of)
 _TO_BE_MADE = Subjects(_to_be_made, _name_of)
 
@@ -217,6 +225,7 @@ MISPLACED = declare_each(
 )
 DEFINITIONS = declare_each("table", Group.SCHEMA, At.SOURCE, _PLANNED, _definition, AT_SOURCE_PLANNED)
 SAMPLES = declare_each("trial", Group.SCHEMA, At.SOURCE, _TO_BE_MADE, _sample, AT_SOURCE_PLANNED)
+FULL_TEXT_AT_SOURCE = declare("full text", Group.SCHEMA, At.SOURCE, _full_text, AT_SOURCE_PLANNED)
 
 
 # -- the tables of a target
@@ -278,6 +287,10 @@ def _charsets(visit: Visit) -> Iterable[Result]:
     return charsets.check_target(visit.connection, _at_target(visit), visit.known.sources.flavours)
 
 
+def _full_text_at_target(visit: Visit) -> Iterable[Result]:
+    return full_text.check_target(visit.connection, visit.plan, visit.name, visit.known.sources.full_text)
+
+
 def _next_ids(visit: Visit) -> Iterable[Result]:
     counting = [one for one in _at_target(visit) if visit.known.sources.counters.get(one.table.id)]
     places = {place for one in counting for place in one.places if place.database.target == visit.name}
@@ -305,6 +318,7 @@ EVENTS = declare_each("events", Group.SCHEMA, At.TARGET, _EXISTING, _events, AT_
 HIDDEN_TRIGGERS = declare_each("triggers", Group.SCHEMA, At.TARGET, _EXISTING, _hidden, AT_TARGET_PLANNED)
 TRIAL = declare("trial", Group.SCHEMA, At.TARGET, _trial, AT_TARGET_PLANNED)
 CHARSETS = declare("charset", Group.SCHEMA, At.TARGET, _charsets, AT_TARGET_PLANNED)
+FULL_TEXT = declare("full text", Group.SCHEMA, At.TARGET, _full_text_at_target, AT_TARGET_PLANNED)
 NEXT_IDS = declare("counters", Group.SCHEMA, At.TARGET, _next_ids, AT_TARGET_PLANNED)
 COUNTERS = declare("counters", Group.SCHEMA, At.HERE, _counters, PLANNED)
 
