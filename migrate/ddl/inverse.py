@@ -32,6 +32,7 @@ _UNSET = {
     "TRANSACTIONAL": "DEFAULT",
 }
 """What an option is set to so that a definition has it no more; another one of MariaDB's is set to DEFAULT."""
+_PERIOD = re.compile(r"PERIOD FOR `(?:[^`]|``)+`")
 _VISIBLE = re.compile(r"( /\*!80000 INVISIBLE \*/| IGNORED)$")
 
 
@@ -42,8 +43,9 @@ def inverse(before: Definition, after: Definition, kept: Mapping[str, str]) -> t
     """
     if before.text == after.text:
         return ()
-    clauses = [*_constraints_gone(before, after), *_keys(before, after), *_columns(before, after, kept)]
-    clauses += [*_keys_back(before, after), *_constraints_back(before, after), *_options(before, after)]
+    clauses = [*_constraints_gone(before, after), *_periods_gone(before, after), *_keys(before, after)]
+    clauses += [*_columns(before, after, kept), *_periods_back(before, after), *_keys_back(before, after)]
+    clauses += [*_constraints_back(before, after), *_options(before, after)]
     if before.partitioning != after.partitioning:
         clauses.append(before.partitioning or "REMOVE PARTITIONING")
     return tuple(clauses)
@@ -140,6 +142,16 @@ def _constraints_gone(before: Definition, after: Definition) -> Iterator[str]:
     for name, line in after.constraints.items():
         if before.constraints.get(name) != line:
             yield f"DROP {'FOREIGN KEY' if ' FOREIGN KEY ' in line else 'CONSTRAINT'} {name}"
+
+
+def _periods_gone(before: Definition, after: Definition) -> Iterator[str]:
+    for line in after.others:
+        if line not in before.others and (found := _PERIOD.match(line)):
+            yield f"DROP {found[0]}"
+
+
+def _periods_back(before: Definition, after: Definition) -> Iterator[str]:
+    yield from (f"ADD {line}" for line in before.others if line not in after.others and _PERIOD.match(line))
 
 
 def _constraints_back(before: Definition, after: Definition) -> Iterator[str]:

@@ -22,6 +22,7 @@ from migrate.ddl.survey import Surroundings
 from migrate.ddl.trial import Trial, place_of_trial, tried
 from migrate.model.errors import PreflightError
 from migrate.model.words import counted
+from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, OWN_VALUES_WAY_OUT, own_values
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
@@ -226,6 +227,13 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
             f"{shards[0]}{_more(shards)}: {why}; a stream would stop at the statement for good",
             "a table with another key, or other unique keys, is a new migration; or finish this one first",
         )
+    if plan.wanted.migrated:
+        keys = _by_text(plan.shards, lambda trial: periods.exclusive_added(trial.before.text, trial.after.text))
+        for key, shards in keys.items():
+            yield Problem(
+                f"{shards[0]}{_more(shards)}: {key} {periods.WHY}: a stream would be refused",
+                "finish the migration first",
+            )
     if plan.wanted.migrated and plan.logical.removes_rows:
         yield Problem(
             f"{plan.logical.removes_rows}: in no log, and a stream would stop at the statement for good",
@@ -233,7 +241,7 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
         )
     if plan.wanted.streamed:
         yield from _of_own_values(plan)
-    if not plan.wanted.policy or not _changes_columns(plan.shards):
+    if not plan.wanted.policy or not _is_followed(plan.shards):
         return
     if plan.wanted.policy == "stop":
         yield Problem(
@@ -282,5 +290,7 @@ def _by_text(shards: Iterable[ShardPlan], said: Callable[[Trial], str]) -> dict[
     return told
 
 
-def _changes_columns(shards: Iterable[ShardPlan]) -> bool:
-    return any(one.shard.side is Side.SOURCE and one.trial.before.columns != one.trial.after.columns for one in shards)
+def _is_followed(shards: Iterable[ShardPlan]) -> bool:
+    """Whether a publisher goes by the table's policy at the statement."""
+    trials = (one.trial for one in shards if one.shard.side is Side.SOURCE)
+    return any(one.lifts or one.before.columns != one.after.columns for one in trials)

@@ -27,6 +27,7 @@ from migrate.mysql.errors import explain, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
 from migrate.preflight.schema.scratch import scratch
+from migrate.publish.schema import row_limits
 from migrate.publish.schema.ddl import Verb
 from migrate.publish.schema.definitions import other_key
 
@@ -44,7 +45,9 @@ class Trial:
     undo: the clauses of the compensating statement, none where there is nothing to undo; None where there is none, and
     why_not says why. loses, undo_loses: what of the values goes, a line each. refused: what the server said, "" where
     it took the statement. touched: quoted names of columns that are gone, renamed or of another type afterwards.
-    reorders: why the changes of a row would come in another order than they were made; "" where they do not.
+    reorders: why the changes of a row would come in another order than they were made, or not at all; "" where they
+    come as they were made.
+    lifts: what kept out rows before and does so no more; "" for nothing.
     """
 
     before: Definition
@@ -58,6 +61,7 @@ class Trial:
     refused: str = ""
     touched: frozenset[str] = frozenset()
     reorders: str = ""
+    lifts: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -106,6 +110,12 @@ class _Scratch:
             return load_table(self.connection, "", self.database, TABLE, key)
         except MigrateError:
             return None
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether it keeps its history (MariaDB's system versioning)."""
+        sql = "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+        return self.connection.one(sql, [self.database, TABLE]) == ("SYSTEM VERSIONED",)
 
     def run(self, sql: str) -> list[str]:
         return self.connection.execute_noted(sql.replace("%", "%%"))
@@ -160,7 +170,7 @@ def _altered(table: _Scratch, key: Sequence[str]) -> Trial:
             raise
         return Trial(table.before, table.before, AT_ONCE, None, refused=text(error))
     after, has, logical = table.read(), table.types(), table.logical
-    reorders = "" if was is None else _reorders(was, table.table(key))
+    reorders = "" if was is None else _reorders(table, was, key)
     level = _really(table, level, table.before, after)
     kept = losses.kept(table.before, after, logical.renamed, logical.dropped)
     loses = [*losses.lost(had, has, kept)]
@@ -176,6 +186,9 @@ def _altered(table: _Scratch, key: Sequence[str]) -> Trial:
         *(table.before, after, level, undo, why_not, tuple(loses), tuple(undo_loses), undo_level),
         touched=_touched(had, has, kept),
         reorders=reorders,
+        lifts=row_limits.lifted(
+            *(table.before.text, after.text, table.before.text), mariadb=table.connection.flavour == "mariadb"
+        ),
         notes=tuple(notes),
     )
 
@@ -227,7 +240,10 @@ def _lightest(table: _Scratch, start: Definition, written: Written) -> tuple[Lev
     raise AssertionError("the last level returns or raises")
 
 
-def _reorders(was: Table, now: Table | None) -> str:
+def _reorders(table: _Scratch, was: Table, key: Sequence[str]) -> str:
+    if table.is_versioned:
+        return "a table that is system-versioned is not migrated"
+    now = table.table(key)
     return "it has its key no more" if now is None else other_key(was, now)
 
 

@@ -16,7 +16,7 @@ from migrate.mysql.errors import ACCESS_DENIED, number, passes
 from migrate.mysql.quoting import quote
 from migrate.state.database import sql_steps
 from migrate.target import place_definition
-from migrate.target.place_definition import refuse_keys, refuse_order
+from migrate.target.place_definition import refuse_keys, refuse_order, refuse_periods
 from migrate.target.routing import Place
 
 BY_HAND = "create its target tables by hand, with the same columns; `migrate init` takes those that are there"
@@ -53,6 +53,7 @@ def create_place(connection: Connection, table: Table, place: Place, statement: 
     refuse_keys(place, table, statement, "create its target tables by hand without {}, which `migrate init` takes")
     translated = connection.flavour != flavour
     if translated:
+        refuse_periods(place, table, statement)
         statement = flavours.translated(statement, connection.flavour)
     try:
         noted = connection.execute_noted(definition.create_as(statement, place.table))

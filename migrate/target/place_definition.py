@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from migrate.model.errors import PreflightError
 from migrate.model.table import Table
-from migrate.mysql import definition, flavours, full_text, key_parts, multi_valued
+from migrate.mysql import definition, flavours, full_text, key_parts, multi_valued, periods
 from migrate.mysql.catalog import CatalogTables
 from migrate.mysql.key_choice import NoSuchKey
 from migrate.target.routing import Place
@@ -34,7 +34,8 @@ def refuse_unlike(
         key = ", ".join(table.key)
         raise PreflightError(f"{place} has no key ({key}), which {table.full_name} goes by", hint=mend) from error
     statement, in_parts = "", any("" in key for key in there.unique_keys)
-    if full_text.NUMBER in there.by_name or in_parts:
+    excludes = connection.flavour == flavours.MARIADB and periods.may_be_exclusive(there)
+    if full_text.NUMBER in there.by_name or in_parts or excludes:
         statement = definition.show_create(connection, place.database.database, place.table)
         refuse_keys(place, there, statement, "drop {} there")
     if wrong := flavours.unlike(table, there.columns, (kind, connection.flavour)):
@@ -59,9 +60,24 @@ def refuse_keys(place: Place, table: Table, statement: str, mend: str) -> None:
         why += " the copy and the stream do not come"
     elif named := ", ".join(multi_valued.unique_by_elements(statement)):
         why = f"which row holds a value of its unique keys on the elements of arrays ({named}) cannot be asked"
+    elif named := ", ".join(periods.exclusive(statement)):
+        why = f"{named} {periods.WHY}"
     if why:
         mend = f"{mend.format(named)} (the reverse stream needs that of the source, too); or leave the table out"
         raise PreflightError(f"{place}, as {table.full_name}: {why}", hint=mend)
+
+
+def refuse_periods(place: Place, table: Table, statement: str) -> None:
+    """Raise PreflightError for periods of application time, which MySQL does not have.
+
+    statement: SHOW CREATE TABLE's of MariaDB.
+    """
+    if found := periods.periods(statement):
+        raise PreflightError(
+            f"{place}, as {table.full_name}: MySQL has no application-time periods ({', '.join(found)})",
+            hint="create its target tables by hand without them, with a CHECK that the first column is below the"
+            " second, which `migrate init` takes",
+        )
 
 
 def refuse_order(place: Place, table: Table, kind: str) -> None:

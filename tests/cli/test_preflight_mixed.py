@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from migrate.model.errors import PreflightError
+from migrate.model.table import Column, Kind, Table
+from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import connect
 from migrate.preflight import run as preflight
 from migrate.preflight.result import Verdict
 from migrate.preflight.schema import existing
 from migrate.settings import Settings, parse
-from migrate.target.routing import Plan
+from migrate.target.create import create_place, refuse_unlike
+from migrate.target.routing import Place, Plan, TargetDatabase
 from sandbox.stack import Sandbox
-from tests.helpers import address, raw_settings, scratch
+from tests.helpers import address, int_column, raw_settings, scratch, session
 
 
 @pytest.fixture
@@ -134,3 +139,33 @@ def test_a_key_that_the_target_sorts_otherwise_is_refused(crossed: Sandbox, sour
     crossed.targets[0].execute(f"CREATE TABLE {target}.t (id VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY)")
     (found,) = told_of_existing(crossed, source, target)
     assert "id (a column of a unique key, in utf8mb4_bin; make it COLLATE utf8mb4_uca1400_nopad_ai_ci)" in found
+
+
+def test_a_period_of_application_time_is_named_for_mysql(mysql_box: Sandbox) -> None:
+    """As preflight's trial and init meet it: both make their tables by this."""
+    column = Column("s", "date", Kind.DATE, nullable=False)
+    table = Table("s", "d", "t", (int_column("id"), column, replace(column, name="e")), ("id",))
+    lines = "`id` int(11) NOT NULL,\n  `s` date NOT NULL,\n  `e` date NOT NULL,\n  PERIOD FOR `p` (`s`, `e`),"
+    statement = f"CREATE TABLE `t` (\n  {lines}\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB"
+    with scratch(mysql_box.targets[0], "periods") as name, session(mysql_box.targets[0], name) as connection:
+        place = Place(TargetDatabase("ds_0", "t0", name), "t")
+        with pytest.raises(
+            PreflightError, match=r"no application-time periods \(PERIOD FOR `p` \(`s`, `e`\)\)"
+        ) as found:
+            create_place(connection, table, place, statement, "mariadb")
+        assert "CHECK" in found.value.hint
+
+
+def test_a_target_whose_key_excludes_what_overlaps_is_refused(mariadb_box: Sandbox) -> None:
+    """Its catalog shows the key as one of the same columns."""
+    create = "CREATE TABLE t (id INT NOT NULL, s DATE NOT NULL, e DATE NOT NULL, {})"
+    with scratch(mariadb_box.source, "overlaps") as name, session(mariadb_box.source, name) as connection:
+        mariadb_box.source.execute(create.format("PRIMARY KEY (id, e, s)"), database=name)
+        table = load_table(connection, "s", name, "t")
+        place = Place(TargetDatabase("ds_0", "t0", name), "t")
+        refuse_unlike(connection, table, place, "mariadb", first=True)
+        excluding = create.format("PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS)")
+        mariadb_box.source.execute("DROP TABLE t", excluding, database=name)
+        assert load_table(connection, "s", name, "t") == table
+        with pytest.raises(PreflightError, match=r"`p` WITHOUT OVERLAPS\) excludes rows whose periods overlap"):
+            refuse_unlike(connection, table, place, "mariadb", first=True)

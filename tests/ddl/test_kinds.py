@@ -114,6 +114,18 @@ KINDS = (
     Kind("REMOVE PARTITIONING", "COPY", "", base=BASE + BY_RANGE),
     Kind("DROP COLUMN body, ADD COLUMN w VARCHAR(20) DEFAULT '(' COMMENT ')'", "INSTANT", "COPY", False, "column body"),
 )
+_TIMES = BASE.replace(
+    "PRIMARY KEY (id)", "x DATE NOT NULL DEFAULT '2020-01-01', y DATE NOT NULL DEFAULT '2020-02-01', PRIMARY KEY (id)"
+)
+_PERIOD = _TIMES.replace("PRIMARY KEY (id)", "PERIOD FOR p (x, y), PRIMARY KEY (id)")
+OF_MARIADB = (
+    Kind("ADD PERIOD FOR p (x, y)", "", "COPY", base=_TIMES),
+    Kind("DROP PERIOD FOR p", "", "INSTANT", base=_PERIOD),
+    Kind("DROP PERIOD FOR p, ADD PERIOD FOR `q``r` (x, y)", "", "COPY", base=_PERIOD),
+    Kind("DROP PERIOD FOR p, DROP COLUMN x, DROP COLUMN y", "", "INSTANT", False, "column x", base=_PERIOD),
+    Kind("ADD UNIQUE KEY o (user_id, p WITHOUT OVERLAPS)", "", "COPY", base=_PERIOD),
+    Kind("ADD SYSTEM VERSIONING", "", "COPY", False, base=_TIMES),
+)
 REFUSED = (
     "ALTER TABLE orders RENAME TO others",
     "RENAME TABLE orders TO others",
@@ -158,6 +170,18 @@ def test_every_kind_is_planned_run_and_undone_or_why_not(box: Sandbox, database:
             for kind in KINDS:
                 try:
                     outcome(box.source, connection, real, (trial_database, database), kind, flavour)
+                except AssertionError as error:
+                    wrong.append(f"{kind.clauses}: {error}".split("\n")[0])
+    assert not wrong, "\n".join(wrong)
+
+
+def test_periods_are_planned_run_and_undone(mariadb_box: Sandbox) -> None:
+    trial_database, wrong = unique("_migrate_trial_periods"), []
+    with scratch(mariadb_box.source, "periods") as name, session(mariadb_box.source, name) as real:
+        with session(mariadb_box.source) as connection, place_of_trial(connection, trial_database):
+            for kind in OF_MARIADB:
+                try:
+                    outcome(mariadb_box.source, connection, real, (trial_database, name), kind, MARIADB)
                 except AssertionError as error:
                     wrong.append(f"{kind.clauses}: {error}".split("\n")[0])
     assert not wrong, "\n".join(wrong)

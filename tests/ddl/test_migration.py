@@ -98,6 +98,22 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     assert [one.hint.split(",")[0] for one in after_switch.problems] == ["--side targets"]  # the active side first
 
 
+def test_periods_that_a_stream_would_stop_at_are_refused(mariadb_box: Sandbox, tmp_path: Path) -> None:
+    made = CREATE.replace(
+        " NULL)", " NULL, x DATE NOT NULL, y DATE NOT NULL, PERIOD FOR p (x, y), CONSTRAINT c CHECK (v > ''))"
+    )
+    assert made != CREATE
+    laid = lay(mariadb_box, tmp_path, made, spread("id", "t"))
+    for clause in ("DROP PERIOD FOR p", "DROP CONSTRAINT c"):
+        assert "the publisher stops at this" in told(plan(laid, f"ALTER TABLE t {clause}", WhichSide.SOURCES))
+        assert told(plan(laid, f"ALTER TABLE t {clause}", WhichSide.SOURCES, "ignore")) == ""
+    assert told(plan(laid, "ALTER TABLE t DROP PERIOD FOR p", WhichSide.TARGETS)) == ""
+    overlaps = told(plan(laid, "ALTER TABLE t ADD UNIQUE KEY o (w, p WITHOUT OVERLAPS)", policy="ignore"))
+    assert "WITHOUT OVERLAPS) excludes rows whose periods overlap" in overlaps
+    versioned = told(plan(laid, "ALTER TABLE t ADD SYSTEM VERSIONING", policy="ignore"))
+    assert "a table that is system-versioned is not migrated" in versioned
+
+
 @pytest.mark.long
 def test_an_undo_that_loses_values_stops_between_the_sides(box: Sandbox, tmp_path: Path) -> None:
     """Lost: each partition with a message that names the column: it came to targets without it. The undo dropped the

@@ -358,6 +358,48 @@ def test_partitions_and_checks_by_which_the_targets_refuse_nothing_more_pass(box
     followed.close()
 
 
+PERIOD = "ADD x DATE NOT NULL DEFAULT '2020-01-01', ADD y DATE NOT NULL DEFAULT '2020-01-02'"
+OF_TIME = f"{PERIOD}, ADD PERIOD FOR app (x, y)"
+
+
+@pytest.mark.parametrize(
+    ("before", "alter", "why"),
+    [
+        (OF_TIME, "DROP PERIOD FOR app", "(a PERIOD that the target tables have is lifted)"),
+        (
+            OF_TIME,
+            "DROP PERIOD FOR app, ADD PERIOD FOR app (y, x), ALTER x SET DEFAULT '2020-02-01'",
+            "a PERIOD that the target tables have is lifted",
+        ),
+        (
+            f"{OF_TIME}, ADD UNIQUE (a, x)",
+            "ADD UNIQUE (a, app WITHOUT OVERLAPS)",
+            "excludes rows whose periods overlap",
+        ),
+        (OF_TIME, "DROP PERIOD FOR app, ADD PERIOD FOR other (x, y)", ""),
+        (OF_TIME, "DROP PERIOD IF EXISTS FOR nobody", ""),
+        (OF_TIME, "ADD PERIOD IF NOT EXISTS FOR app (x, y)", ""),
+        (PERIOD, "ADD PERIOD FOR app (x, y)", ""),
+        (PERIOD, "ADD COLUMN period INT", "ADD COLUMN period INT"),
+        (f"{PERIOD}, ADD COLUMN period INT", "DROP COLUMN period", "DROP COLUMN period"),
+    ],
+)
+def test_a_period_stops_where_the_targets_would_refuse_rows(
+    mariadb_box: Sandbox, before: str, alter: str, why: str
+) -> None:
+    followed = made(mariadb_box, f"ALTER TABLE t {before}", follow=False)
+    start = followed.here
+    followed.sql(f"ALTER TABLE t {alter}", "INSERT INTO t (id) VALUES (1)")
+    if why:
+        error = followed.stopped(start)
+        assert f"a statement may change {followed.database}.t: ALTER TABLE t {alter}" in error.message
+        assert why in error.message
+        assert "ddl: ignore" in error.hint
+    else:
+        assert [row["id"] for _, row in followed.read(start).rows_] == ["1"]
+    followed.close()
+
+
 SET_FOR = "SET STATEMENT lock_wait_timeout = 5 FOR"
 
 

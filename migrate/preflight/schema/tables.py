@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from migrate.model.errors import MigrateError
 from migrate.model.table import Kind, Table
+from migrate.mysql import periods
 from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
@@ -14,8 +14,6 @@ from migrate.mysql.definition import show_create
 from migrate.preflight.result import Result, Verdict
 from migrate.settings import Settings, TableSettings
 from migrate.settings.tables import is_pattern, like
-
-_OVERLAPS = re.compile(r"^[ \t]*+((?:PRIMARY|UNIQUE) KEY (?:`(?:[^`]|``)*` )?\(.*WITHOUT OVERLAPS\))", re.MULTILINE)
 
 
 def unmatched(settings: Settings, source: str, chosen: Sequence[TableSettings]) -> list[Result]:
@@ -61,7 +59,7 @@ def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[T
     except MigrateError as error:
         return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.hint)]
     if key := _without_overlaps(connection, table):
-        told = f"{wanted.name}: {key} excludes rows whose periods overlap, and their changes may come in any order"
+        told = f"{wanted.name}: {key} {periods.WHY}"
         mend = "drop the key at the source, or leave the table out"
         return None, [Result("table", wanted.name, Verdict.PROBLEM, told, mend)]
     if documents := _unread_documents(connection, table):
@@ -83,8 +81,7 @@ def _unread_documents(connection: Connection, table: Table) -> list[str]:
 
 
 def _without_overlaps(connection: Connection, table: Table) -> str:
-    """A key WITHOUT OVERLAPS (MariaDB documentation, "Application-Time Periods"), as it is defined; "" for none."""
-    if connection.flavour != "mariadb":
+    """A key WITHOUT OVERLAPS, as it is defined; "" for none."""
+    if connection.flavour != "mariadb" or not periods.may_be_exclusive(table):
         return ""
-    found = _OVERLAPS.search(show_create(connection, table.database, table.name))
-    return found[1] if found is not None else ""
+    return next(iter(periods.exclusive(show_create(connection, table.database, table.name))), "")

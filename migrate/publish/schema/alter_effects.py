@@ -53,7 +53,7 @@ def _leaves_values(clause: Sequence[Token]) -> bool:
     if cursor.word("ADD"):
         return not _adds_columns(clause) and not _cascades(cursor.rest)
     if cursor.word("DROP"):
-        return cursor.word(*NOT_COLUMNS)
+        return _is_no_column(cursor.rest)
     if cursor.words("RENAME", "COLUMN"):
         return False
     if cursor.word("CHANGE"):
@@ -75,7 +75,7 @@ def keeps_names(ddl: Ddl) -> bool:
             return False
         if cursor.word("CHANGE") and not _leaves_values(clause):
             return False
-        drops = drops or (cursor.word("DROP") and not cursor.word(*NOT_COLUMNS))
+        drops = drops or (cursor.word("DROP") and not _is_no_column(cursor.rest))
         adds = adds or _adds_columns(clause)
     return not (drops and adds)
 
@@ -99,7 +99,13 @@ def _behind_commas(found: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 def _is_no_column(found: Sequence[Token]) -> bool:
     cursor = TokenCursor(found, "")
-    return cursor.words("VECTOR", "INDEX") or cursor.words("VECTOR", "KEY") or cursor.word(*NOT_COLUMNS)
+    if cursor.words("VECTOR", "INDEX") or cursor.words("VECTOR", "KEY") or cursor.word(*NOT_COLUMNS):
+        return True
+    if not cursor.word("PERIOD"):
+        return False
+    if not cursor.words("IF", "NOT", "EXISTS"):
+        cursor.words("IF", "EXISTS")
+    return cursor.word("FOR")
 
 
 def _cascades(found: Sequence[Token]) -> bool:

@@ -8,6 +8,7 @@ import structlog
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
+from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
 from migrate.publish.schema import row_limits
 from migrate.publish.schema.ddl import Ddl
@@ -29,6 +30,10 @@ _FOLLOW_AND_REPAIR = (
 _FOLLOW_STANDBY = (
     "applications are at the other side, and nothing of this one is carried: make the other side's tables the same, set"
     " tables[].ddl: ignore and start again (docs/operations.md#altering-a-table); or undo it here,"
+    f" {COPY_AGAIN}"
+)
+_WITHOUT = (
+    "leave the target tables without the key, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
 )
 
@@ -80,6 +85,8 @@ class Policy:
         same = before.table is not None and replace(after.table, database=name[0], name=name[1]) == replace(
             before.table, database=name[0], name=name[1]
         )
+        if (key := periods.exclusive_added(before.create, after.create)) and not self._follows(step, name):
+            raise step.stop(name, f"{key} {periods.WHY}", _WITHOUT)
         lifted = row_limits.lifted(before.create, after.create, self._known.made(name), mariadb=self._mariadb)
         keeps = same and harmless and _generated(before.create) == _generated(after.create)
         if keeps and not lifted:
@@ -102,9 +109,13 @@ class Policy:
         if selected.applies and not step.standby:
             if step.since not in self._known.applied:
                 raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name), step.since)
-        elif not (selected.follows_standby if step.standby else selected.follows):
+        elif not self._follows(step, name):
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
+
+    def _follows(self, step: Step, name: Name) -> bool:
+        selected = self._known.selected[name]
+        return selected.follows_standby if step.standby else selected.follows
 
 
 def _sql(step: Step, name: Name) -> str:

@@ -1,7 +1,7 @@
-"""Which rows a table's definition keeps out besides by columns and keys: by CHECK constraints and by partitions.
+"""Which rows a table's definition keeps out besides by columns and keys: by CHECK constraints, periods and partitions.
 
-Target tables have the CHECKs and partitions that the source had when they were made (`migrate.mysql.definition`): once
-the source keeps out less, they refuse rows that it takes (3819 and 4025; 1526).
+Target tables have the CHECKs, periods and partitions that the source had when they were made
+(`migrate.mysql.definition`): once the source keeps out less, they refuse rows that it takes (3819 and 4025; 1526).
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def lifted(before: str, after: str, made: str, *, mariadb: bool) -> str:
         old, new, there = (tokens(one, 0, _ALL_VERSIONS, mariadb=mariadb) for one in (before, after, made))
     except ValueError as error:
         return f"which rows it takes cannot be read: {error}"
-    if set(_checks(old)) & set(_checks(there)) - set(_checks(new)):
-        return "a CHECK that the target tables have is lifted"
+    for what, of in (("CHECK", _checks), ("PERIOD", _periods)):
+        if set(of(old)) & set(of(there)) - set(of(new)):
+            return f"a {what} that the target tables have is lifted"
     bounds = _bounds(old) if _bounds(there) else ()
     return "its partitions take other rows than those of the target tables" if bounds and bounds != _bounds(new) else ""
 
@@ -46,6 +47,12 @@ def _checks(found: Sequence[Token]) -> list[tuple[str, ...]]:
         if _texts(found[end + 1 : end + 3]) != ("NOT", "ENFORCED"):
             kept.append(_condition(found[at + 2 : end]))
     return kept
+
+
+def _periods(found: Sequence[Token]) -> list[tuple[str, ...]]:
+    """The columns of each period of application time: the first is below the second (`migrate.mysql.periods`)."""
+    places = [at for at, token in enumerate(found) if token.is_word("PERIOD") and found[at + 1].is_word("FOR")]
+    return [_texts(found[at + 4 : _closing(found, at + 3)]) for at in places if found[at + 3].is_sign("(")]
 
 
 def _condition(found: Sequence[Token]) -> tuple[str, ...]:
