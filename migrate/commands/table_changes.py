@@ -35,7 +35,7 @@ from migrate.state import (
 )
 from migrate.state import migration as migrations
 from migrate.state.membership import Member, MemberStage
-from migrate.target import chunk_fence, ledger, parked
+from migrate.target import chunk_fence, ledger, outdated, parked
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 
@@ -169,5 +169,7 @@ def _clear(
         ledger.forget_groups_but(connection, migration, groups)
     for id_ in {table.id for table in tables} | (parked.tables(connection, migration) - {*mine}):
         parked.forget(connection, migration, id_)
+    for id_ in {table.id for table in tables} | (outdated.of_tables(connection, migration) - {*mine}):
+        outdated.forget(connection, migration, id_)
     for table in tables:
         chunk_fence.forget(connection, migration, table)

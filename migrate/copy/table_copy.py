@@ -9,8 +9,8 @@ import structlog
 
 from migrate.copy.attempts import Attempt as Attempt
 from migrate.copy.attempts import ChunkResult as ChunkResult
+from migrate.copy.bounds import refuse_before_incremental as refuse_before_incremental
 from migrate.copy.table_steps import TableSteps
-from migrate.copy.table_steps import refuse_before_incremental as refuse_before_incremental
 from migrate.model.errors import ServerError
 from migrate.model.stopping import stop_on_signals
 from migrate.state import replay
@@ -92,6 +92,7 @@ class TableCopy(TableSteps):
             self._retries.call(self._open_table)
             self.go_on_again()
             return False
+        self.look_at_end()
         with self._state.begin() as connection:
             self.end(connection)
         self._retries.call(self._close_table)

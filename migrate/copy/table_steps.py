@@ -17,33 +17,25 @@ from migrate.chunks.retry import Retries
 from migrate.chunks.sessions import Sessions
 from migrate.copy import conflicts, recopy
 from migrate.copy.attempts import Attempt, ChunkResult
+from migrate.copy.bounds import log_ends_at, refuse_before_incremental, refuse_before_its_place
 from migrate.copy.chunk_queue import ChunkQueue
 from migrate.copy.recopy import Recopy
 from migrate.model.change import Key
 from migrate.model.chunk import Chunk
-from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
-from migrate.model.table import Table
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import ConfigError, OwnershipLost
 from migrate.mysql.connection import Connection
 from migrate.settings import Settings
-from migrate.state import chunks, copy_progress, leading, membership, phase, position, skipped_key
+from migrate.state import chunks, copy_progress, leading, phase, skipped_key
 from migrate.state import part as parts
 from migrate.state.chunks import ChunkCopy, ChunkState, CopyCounts
 from migrate.state.part import Part
 from migrate.state.phase import Phase, TablePhase
-from migrate.target import chunk_fence, ledger
+from migrate.target import chunk_fence, ledger, outdated
 from migrate.target.chunk_fence import WHOLE_TABLE, Superseded
 from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.copy")
-
-
-def refuse_before_incremental(connection: sa.Connection, migration: str, table: Table) -> None:
-    """Raises PreflightError while nobody keeps the changes made during a copy (invariant capture-before-copy)."""
-    if position.load(connection, migration, table.source) is None:
-        raise PreflightError(
-            f"copy of {table.full_name}: the publisher of source '{table.source}' has not begun",
-            hint="start `migrate run` first, and copy once `migrate status` shows a position",
-        )
 
 
 class TableSteps:
@@ -86,6 +78,7 @@ class TableSteps:
         self._finished: dict[int, ChunkCopy] = {}
         self._above: dict[int, int] = {}  # attempts, by chunk, that a target knows and the state does not
         self.opened_again = False  # a target database had lost the opening of the table
+        self._end: Coordinate | None = None  # of the source's log when the copy ended, where that is to be known
         self._lost = set[int]()  # of these, and of the whole table, what a target database came back without
         self._retries = Retries(settings, f"copy of {planned.table.full_name}", self._forget, sleep)
 
@@ -99,7 +92,7 @@ class TableSteps:
         `go_on`. Raises: as `TableCopy.begin`."""
         self._began = time.monotonic()
         table, name = self.planned.table, self._settings.name
-        self._refuse_before_its_place(connection)
+        refuse_before_its_place(connection, name, table)
         before = phase.lock(connection, name, table)
         self._check_rule(before)
         due, self._part = recopy.choose(connection, name, table, before.phase, self._again)
@@ -262,6 +255,13 @@ class TableSteps:
         self._retries.call(lambda: recopy.wait_until_readable(self._state, self._settings, self.planned.table))
         self.opened_again = False
 
+    def look_at_end(self) -> None:
+        """Before `end`: of a table with an update-time filter, up to where changes were committed before the copy
+        ended: where its source's log ends now. Raises ServerError."""
+        if self.planned.update_time is not None:
+            source = self.planned.table.source
+            self._end = self._retries.call(lambda: log_ends_at(self._state, self._settings, source))
+
     def end(self, connection: sa.Connection) -> None:
         """The first transaction of `finish`; then `close_fence` in every target database, then `ended`."""
         self._refuse_another_run(connection)
@@ -273,6 +273,8 @@ class TableSteps:
         if not self.compare_fences(session):
             raise chunk_fence.Unopened(f"{session.name} lost chunks of {self.planned.table.full_name}")
         chunk_fence.close(session, self._settings.name, self.planned.table, [WHOLE_TABLE], self._run)
+        if self._end is not None:
+            outdated.put_end(session, self._settings.name, self.planned.table.id, self._end)
 
     def ended(self, connection: sa.Connection) -> None:
         """The last transaction of `finish`."""
@@ -306,19 +308,6 @@ class TableSteps:
         table = self.planned.table
         if phase.attempt(connection, self._settings.name, table) != self._run:
             raise OwnershipLost(f"copy of {table.full_name}: another run of it began", hint="this one ends")
-
-    def _refuse_before_its_place(self, connection: sa.Connection) -> None:
-        """An added table is read once the publisher is where its changes begin (invariant capture-before-copy)."""
-        table = self.planned.table
-        member = membership.get(connection, self._settings.name, table.id)
-        if member is not None and not member.begun:
-            where = (
-                f"has not reached {member.file}:{member.pos}, where it" if member.file else "has not begun with it: it"
-            )
-            raise PreflightError(
-                f"copy of {table.full_name}: the publisher of source '{table.source}' {where} was added",
-                hint="copy it once `migrate status` shows it as created; `migrate run` must be running",
-            )
 
     def _check_rule(self, before: TablePhase) -> None:
         if before.phase is Phase.CREATED or before.rule_hash == self.planned.rule_hash:

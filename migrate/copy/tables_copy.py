@@ -161,6 +161,8 @@ class TablesCopy:
                 copy.go_on_again()
             self._waiting += lost
             copies = [copy for copy in copies if copy not in lost]
+        for copy in copies:
+            copy.look_at_end()
         self._in_state(copies, lambda connection, copy: copy.end(connection))
         self._at_targets(copies, lambda session, copy: copy.close_fence(session))
 

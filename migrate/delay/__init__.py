@@ -1,4 +1,4 @@
-"""What has to wait: deletes that found no row come back when due, and markers of foreign keys go out.
+"""What has to wait: deletes that found no row, markers of foreign keys, keys that the update-time filter skipped.
 
-Others use `requeue.Requeue`, `lost_deletes.LostDeletes` and `markers.Markers`.
+Others use `requeue.Requeue`, `lost_deletes.LostDeletes`, `markers.Markers` and `outdated_keys.OutdatedKeys`.
 """

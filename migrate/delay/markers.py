@@ -58,6 +58,14 @@ class Delivered(NamedTuple):
         return self.published and after < self.up_to and (self.former or not is_former)
 
 
+def delivered(connection: sa.Connection, migration: str, source: str) -> Delivered:
+    """What of a source is in its partitions by now."""
+    place = position.load(connection, migration, source)
+    if place is None or replay.replaying(connection, migration, place):
+        return Delivered(place is not None, None)
+    return Delivered(True, place.coordinate, replay.is_past_failover(connection, migration, place))
+
+
 class Markers:
     """For the one process that brings messages back."""
 
@@ -146,7 +154,7 @@ class Markers:
         if not (found := pending_markers.every(connection, name)):
             return [], {}
         copied = {id_ for id_, one in phase.every(connection, name).items() if one is Phase.COPIED}
-        passed = {source: self._passed(connection, source) for source in {one.table[0] for one in found}}
+        passed = {source: delivered(connection, name, source) for source in {one.table[0] for one in found}}
         ready = [
             one
             for one in found
@@ -156,13 +164,6 @@ class Markers:
             and (not one.copied or copied.issuperset(self._group(planned)))
         ][:_AT_ONCE]
         return ready, pending_markers.messages(connection, ready) if ready else {}
-
-    def _passed(self, connection: sa.Connection, source: str) -> Delivered:
-        place = position.load(connection, self._settings.name, source)
-        name = self._settings.name
-        if place is None or replay.replaying(connection, name, place):
-            return Delivered(place is not None, None)
-        return Delivered(True, place.coordinate, replay.is_past_failover(connection, name, place))
 
     def _group(self, planned: PlannedTable) -> set[TableId]:
         return {one.table.id for one in self._plan.members(planned)}

@@ -18,6 +18,7 @@ import structlog
 from migrate.delay.lost_deletes import LostDeletes, begins
 from migrate.delay.markers import SECONDS as MARKERS_SECONDS
 from migrate.delay.markers import Markers
+from migrate.delay.outdated_keys import OutdatedKeys
 from migrate.kafka import admin
 from migrate.kafka.admin import NEW
 from migrate.kafka.producer import AcknowledgedLost, OrderedProducer
@@ -54,16 +55,18 @@ class Requeue:
         stop: threading.Event,
         markers: Markers,
         lost: LostDeletes,
+        outdated: OutdatedKeys,
         gone: Collection[str] = (),
     ) -> None:
-        """markers: what waits in the state. lost: what only the ledgers wait for. gone: delay topics that the broker
-        does not have."""
+        """markers: what waits in the state. lost: what only the ledgers wait for. outdated: keys that the update-time
+        filter skipped. gone: delay topics that the broker does not have."""
         self._settings = settings
         self._leases = leases
         self._clock = clock
         self._stop = stop
         self._markers = markers
         self._lost = lost
+        self._outdated = outdated
         self._reader = PartitionReader(settings.kafka, f"{settings.group}.delay")
         self._producer = OrderedProducer(settings.kafka, ends=markers.ends)
         self._back_to = {name: topic.name for topic in migration.topics for name in settings.delay_topics(topic.name)}
@@ -103,10 +106,12 @@ class Requeue:
                     self._send_due()
                     self._lost.look(self._reader, self._check_lease)
                     self._markers.send_ready(self._producer)
+                    self._outdated.look(self._reader, self._producer)
         except AcknowledgedLost as error:
             self._markers.note_lost()
             raise ServerError(error.message, hint="this process starts again") from error
         finally:
+            self._outdated.close()
             self._reader.close()
 
     def _bounds(self, topic: str, number: int) -> tuple[int, int]:

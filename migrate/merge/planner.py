@@ -158,6 +158,7 @@ class Planner:
                 kept,
                 self._alike,
                 None if planned.key_tells_home else planned.home,
+                planned.update_time,
             )
         return self._writers[key]
 

@@ -19,6 +19,7 @@ from migrate.commit.committer import Committer
 from migrate.consume.consumer import Consumer
 from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import Markers
+from migrate.delay.outdated_keys import OutdatedKeys
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin, rights
 from migrate.merge.merger import Merger
@@ -181,7 +182,8 @@ def requeue(settings: Settings) -> None:
             markers = Markers(settings, runtime.state, plan, there, runtime.stop)
             clock = StateClock(runtime.state)
             lost = LostDeletes(settings, runtime.state, plan, there, clock, runtime.stop)
-            Requeue(settings, there, runtime.leases, clock, runtime.stop, markers, lost, missing).run()
+            outdated = OutdatedKeys(settings, runtime.state, plan, there, runtime.stop)
+            Requeue(settings, there, runtime.leases, clock, runtime.stop, markers, lost, outdated, missing).run()
 
     run_process(settings, "requeue", body)
 

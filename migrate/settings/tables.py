@@ -69,6 +69,9 @@ class TableSettings(Section):
     """Only rows that meet all of these belong to the migration."""
     group: Name | None = None
     """Tables of one group, at one source or several, share their target tables."""
+    update_time: str | None = None
+    """The column by which a change that is older than the target's row is skipped until the table is copied and caught
+    up; for a target that others write too."""
     unique_apart: bool = False
     """No two tables of its group, nor target tables of it after the switch, hold the same values of a unique key."""
     sharding: dict[str, Any]
@@ -92,6 +95,15 @@ class TableSettings(Section):
     def _applies_for_itself(self) -> TableSettings:
         if self.ddl == "apply" and self.group is not None and self.written:
             raise ValueError(f"{self.name}: 'ddl: apply' is for a table that shares its target tables with no other")
+        return self
+
+    @model_validator(mode="after")
+    def _filters_by_itself(self) -> TableSettings:
+        if self.update_time is not None and self.group is not None:
+            raise ValueError(
+                f"{self.name}: 'update_time' is for a table that shares its target tables with no other: take one of"
+                " 'update_time' and 'group' out"
+            )
         return self
 
     @model_validator(mode="after")

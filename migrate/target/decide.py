@@ -31,6 +31,7 @@ class Write(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     NOTHING = "nothing"
+    SKIP = "skip"  # the row that is there is newer by its update time: the key is refreshed later
 
 
 class Note(StrEnum):
@@ -48,12 +49,15 @@ class Decision(NamedTuple):
 
 
 @cache
-def decide(wanted: bool, present: bool, copy_open: bool) -> Decision:
+def decide(wanted: bool, present: bool, copy_open: bool, outdated: bool = False) -> Decision:
     """Judge one key at one place.
 
     wanted: the row shall be there; present: a row with the key is there now, locked; copy_open: the full copy can
-    still insert at this place. Order was settled before by coordinates, so a present row is always older.
+    still insert at this place; outdated: the update-time filter says that the present row is newer. Without that a
+    present row is always older: order was settled before by coordinates.
     """
+    if wanted and present and outdated:
+        return Decision(Write.SKIP, Note.REMOVE)
     if wanted:
         return Decision(Write.UPDATE if present else Write.INSERT, Note.REMOVE)
     if present:

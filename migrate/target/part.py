@@ -14,7 +14,7 @@ from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import passes, text
 from migrate.state.record import Partition
-from migrate.target import decided, fence, noted, reached, write_context
+from migrate.target import decided, fence, noted, outdated, reached, write_context
 from migrate.target.decide import Intent
 from migrate.target.decided import Decided
 from migrate.target.owners import Owners, RowsNotAsked
@@ -22,6 +22,7 @@ from migrate.target.place import Aftermath, AppliedCounts, Aside, LeftOf, PlaceS
 from migrate.target.reached import NOTHING, Claim
 from migrate.target.roles import SwitchedSince
 from migrate.target.rows import PlaceWriter
+from migrate.target.update_time import UpdateTimeFilter
 
 
 @dataclass(slots=True)
@@ -97,6 +98,10 @@ def apply(
         made: list[Decided] = []
         lefts = {part.partition: Aftermath() for part in parts}
         owners = _owners(parts)
+        filters = _Filters(connection, migration)
+        outdated_there = any(work.refreshed for part in parts for work in part.work) and outdated.any_of(
+            connection, migration
+        )
         for work, left in _by_place(parts, lefts):
             is_open = not work.writer.members <= known.closed
             where = (work.writer.noted_as.source, work.writer.name)
@@ -104,7 +109,11 @@ def apply(
             is_held = not known.parked.isdisjoint(wheres)
             its = owners.get(work.writer.noted_as.name) if work.writer.home is not None else None
             noted_there = where in known.noted
-            step = PlaceStep(connection, migration, work.writer, is_open, noted_there, is_held, left, keep, its)
+            filtered = filters.of(work.writer, is_open=is_open)
+            step = PlaceStep(
+                *(connection, migration, work.writer, is_open, noted_there, is_held, left, keep, its),
+                *(filtered, outdated_there),
+            )
             for intents in _ordered(work.writer, work.intents):
                 done.add(step.apply(step.set_aside(intents, aside)))
             for intents in _ordered(work.writer, work.refreshed):
@@ -128,6 +137,26 @@ def apply(
     for part in parts:
         part.writes = counted[part.partition]
     return done
+
+
+class _Filters:
+    """The update-time filters of tables as a database has them now; it is asked only where a table has one."""
+
+    def __init__(self, connection: Connection, migration: str) -> None:
+        self._connection = connection
+        self._migration = migration
+        self._ends: dict[TableId, Coordinate] | None = None
+
+    def of(self, writer: PlaceWriter, *, is_open: bool) -> UpdateTimeFilter | None:
+        """is_open: a copy may still fill the table. Raises NoRole."""
+        if writer.update_time is None:
+            return None
+        if is_open:
+            return UpdateTimeFilter(writer.update_time, None)
+        if self._ends is None:
+            self._ends = outdated.ends(self._connection, self._migration)
+        end = self._ends.get(writer.table.id)
+        return None if end is None else UpdateTimeFilter(writer.update_time, end)
 
 
 def _owners(parts: Sequence[Part]) -> dict[str, Owners]:
@@ -177,10 +206,15 @@ def find_refused(connection: Connection, part: Part) -> tuple[PlaceWriter, Inten
     """
     connection.enter()
     connection.raw.begin()
+    migration, closed = part.partition.migration, set[TableId]()
     try:
+        filters = _Filters(connection, migration)
+        if any(work.writer.update_time is not None for work in part.work):
+            closed = write_context.read(connection, migration).closed
         for work in part.work:
+            filtered = filters.of(work.writer, is_open=not work.writer.members <= closed)
             step = PlaceStep(
-                connection, part.partition.migration, work.writer, False, False, False, lambda _: Aftermath()
+                *(connection, migration, work.writer, False, False, False, lambda _: Aftermath()), filtered=filtered
             )
             deletes = [Intent(item.key, None, item.coordinate) for item in work.returned]
             for intent in (*work.intents, *work.refreshed, *deletes):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from migrate.model.change import Key, Origin
+from migrate.model.change import Key, NoChange, Origin
 from migrate.model.coordinate import Coordinate
 from migrate.model.message import Row
 from migrate.model.table import Table
 from migrate.mysql.connection import Connection
-from migrate.target import ledger, parked
+from migrate.target import ledger, outdated, parked
 from migrate.target.decide import Intent, Note, Return, Write, decide, decide_return
 from migrate.target.decided import Decided
 from migrate.target.owners import Owners
 from migrate.target.parked import SetAside
 from migrate.target.rows import PlaceWriter
+from migrate.target.update_time import UpdateTimeFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,14 @@ class AppliedCounts:
     updated: int = 0
     deleted: int = 0
     empty: int = 0
+    outdated: int = 0  # not written, as the row that is there is newer by its update time
 
     def add(self, other: AppliedCounts) -> None:
         self.inserted += other.inserted
         self.updated += other.updated
         self.deleted += other.deleted
         self.empty += other.empty
+        self.outdated += other.outdated
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ _SAID = {
     Write.UPDATE: "updated",
     Write.DELETE: "deleted",
     Write.NOTHING: "was not there to be deleted",
+    Write.SKIP: "skipped, the row that is there is newer by its update time",
 }
 _SAID_OF_RETURNED = {
     Return.AGAIN: "delayed delete: waits again, a copy is open",
@@ -100,8 +104,13 @@ class PlaceStep:
         left: LeftOf,
         keep: bool = False,
         owners: Owners | None = None,
+        filtered: UpdateTimeFilter | None = None,
+        outdated: bool = False,
     ) -> None:
-        """owners: told whose the rows are that changes meet, where that is to be looked at."""
+        """owners: told whose the rows are that changes meet, where that is to be looked at. filtered: which changes are
+        skipped. outdated: keys of the database wait to be refreshed, as changes of them were."""
+        self._filter = filtered
+        self._outdated = outdated
         self._owners = owners
         self.decided: list[Decided] = []
         self._keep = keep
@@ -122,6 +131,7 @@ class PlaceStep:
         for intent in intents:
             if why := aside.get((name, intent.key, intent.origin)):
                 self._unpark([intent.key])
+                self._refreshed([intent] if isinstance(intent.origin, NoChange) else [])
                 parked.put(self._connection, self._migration, table, name, intent, why)
                 self.parked = True
                 self._decide([intent], "parked")
@@ -134,32 +144,44 @@ class PlaceStep:
         if self._owners is not None and self._open:
             self._owners.judge_deletes(self._writer.name, self._writer.table.id, [one.key for one in deletes])
         self._note_before_looking(deletes)
-        return self._judge(intents, self._open, "")
+        return self._judge(intents, self._open, "", self._filter)
 
     def refresh(self, intents: Sequence[Intent]) -> AppliedCounts:
         """As `apply`, of rows as the source holds them. Of deletes the ledger learns from the stream alone, and here of
         one that was parked: it never came to the row."""
         self._note_parked([intent for intent in intents if intent.row is None])
-        return self._judge(intents, copy_open=False, why="refresh: ")
+        self._refreshed(intents)
+        return self._judge(intents, copy_open=False, why="refresh: ", filtered=None)
 
-    def _judge(self, intents: Sequence[Intent], copy_open: bool, why: str) -> AppliedCounts:
+    def _judge(
+        self, intents: Sequence[Intent], copy_open: bool, why: str, filtered: UpdateTimeFilter | None
+    ) -> AppliedCounts:
         if not intents:
             return AppliedCounts()
-        present = self._present([intent.key for intent in intents])
+        keys = [intent.key for intent in intents]
+        times = self._writer.values(self._connection, keys, [filtered.column]) if filtered is not None else {}
+        present = self._present(keys) if filtered is None else times
         chosen: dict[Write, list[Intent]] = {write: [] for write in Write}
         notes: dict[Note, list[Intent]] = {note: [] for note in Note}
         for intent in intents:
-            decision = decide(intent.row is not None, intent.key in present, copy_open)
+            there = intent.key in present
+            outdated = filtered is not None and there and filtered.skips(intent, times[intent.key][0])
+            decision = decide(intent.row is not None, there, copy_open, outdated)
             chosen[decision.write].append(intent)
             notes[decision.note].append(intent)
         self._write(chosen)
+        self._note_outdated(chosen[Write.SKIP])
         self._settle(notes)
         for write, some in chosen.items():
             self._decide(some, f"{why}{_SAID[write]}")
         if self.parked:
             self._unpark([intent.key for intent in intents])
         return AppliedCounts(
-            len(chosen[Write.INSERT]), len(chosen[Write.UPDATE]), len(chosen[Write.DELETE]), len(chosen[Write.NOTHING])
+            len(chosen[Write.INSERT]),
+            len(chosen[Write.UPDATE]),
+            len(chosen[Write.DELETE]),
+            len(chosen[Write.NOTHING]),
+            len(chosen[Write.SKIP]),
         )
 
     def _present(self, keys: Sequence[Key]) -> Collection[Key]:
@@ -210,6 +232,22 @@ class PlaceStep:
         if found := [(key, one, known[one], False) for key, one in hashes if one in known]:
             self.noted = True
             ledger.put(connection, migration, writer.noted_as, writer.name, found)
+
+    def _note_outdated(self, skipped: Sequence[Intent]) -> None:
+        if not skipped:
+            return
+        table, self._outdated = self._writer.table, True
+        hashes = ledger.key_hashes(self._connection, table, [intent.key for intent in skipped])
+        entries = [(one.key, key_hash, one.coordinate) for one, key_hash in zip(skipped, hashes, strict=True)]
+        outdated.put(self._connection, self._migration, table, self._writer.name, entries)
+
+    def _refreshed(self, intents: Sequence[Intent]) -> None:
+        """Nothing more is to be done about a change of these that was skipped."""
+        if not (self._outdated and intents):
+            return
+        table = self._writer.table
+        hashes = ledger.key_hashes(self._connection, table, [intent.key for intent in intents])
+        outdated.remove(self._connection, self._migration, table, self._writer.name, hashes)
 
     def _settle(self, notes: Mapping[Note, Sequence[Intent]]) -> None:
         if written := notes[Note.REMOVE]:

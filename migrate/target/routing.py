@@ -17,6 +17,7 @@ from migrate.settings import Settings, TableSettings
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
+from migrate.target import update_time
 from migrate.target.home import Home, MirrorTable, ShardTable, home_of
 from migrate.target.ledger import GROUP
 
@@ -56,6 +57,7 @@ class PlannedTable:
     belongs: Home | None = None  # where each row of the group belongs at the side that is read
     mirrors: tuple[TableId, ...] = ()  # of a broadcast table that is read: its other nodes, which are compared alone
     mirror_of: TableId | None = None  # it is such a node, of this table: none of its changes is applied
+    update_time: str | None = None  # the column by which changes that are older than a target's row are skipped
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -271,8 +273,9 @@ class Plan:
         group, apart = wanted.group or "", wanted.unique_apart
         belongs = wanted.belongs if isinstance(wanted, ShardTable) else self._home(wanted, table)
         mirrors = tuple(self._mirrors.get(table.id, ())), wanted.mirror_of if isinstance(wanted, MirrorTable) else None
+        by = update_time.checked(wanted.update_time, table)
         return PlannedTable(
-            table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, belongs, *mirrors
+            table, rule, tuple(places), spec, rows, other, wanted.ddl, first, group, apart, belongs, *mirrors, by
         )
 
     def _home(self, wanted: TableSettings, table: Table) -> Home | None:

@@ -53,10 +53,12 @@ class PlaceWriter:
         kept: Iterable[str] = (),
         alike: EqualKeys | None = None,
         home: Home | None = None,
+        update_time: str | None = None,
     ) -> None:
         """home: of the group, where its rows tell which source table they are of, and their keys do not. kept: columns
         that are returned with the key of a row whose unique value another one takes. alike: asked whether what the
-        target takes for one key or unique value is one; without it that counts as so."""
+        target takes for one key or unique value is one; without it that counts as so. update_time: as in the config."""
+        self.update_time = table.by_name.get(update_time) if update_time is not None else None
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
         self.noted_as = noted_as or table
@@ -90,21 +92,23 @@ class PlaceWriter:
 
     def owned(self, connection: Connection, keys: Sequence[Key], home: Home) -> dict[Key, TableId]:
         """As `present`, with the source table that each row belongs to by its values here."""
-        table, found = self.table, dict[Key, TableId]()
-        columns = [table.by_name[name] for name in home.rule.columns]
+        found = self.values(connection, keys, [self.table.by_name[name] for name in home.rule.columns])
+        return {key: home.of(dict(zip(home.rule.columns, values, strict=True))) for key, values in found.items()}
+
+    def values(
+        self, connection: Connection, keys: Sequence[Key], columns: Sequence[Column]
+    ) -> dict[Key, tuple[str | None, ...]]:
+        """As `present`, with what each row has in these columns."""
+        table, found = self.table, dict[Key, tuple[str | None, ...]]()
         if not table.key_is_exact:
             for key in self.present(connection, keys):
-                rows = self._rows(connection, columns, *among(table, [key]))
-                found.update((key, self._owner(home, values)) for values in rows)
+                found.update((key, values) for values in self._rows(connection, columns, *among(table, [key])))
             return found
         width = len(table.key)
         for part in slices(keys, self._lookup_keys):
             for values in self._rows(connection, (*table.key_columns, *columns), *among(table, part)):
-                found[tuple(map(str, values[:width]))] = self._owner(home, values[width:])
+                found[tuple(map(str, values[:width]))] = values[width:]
         return found
-
-    def _owner(self, home: Home, values: Sequence[str | None]) -> TableId:
-        return home.of(dict(zip(home.rule.columns, values, strict=True)))
 
     def _is_as_source(self, connection: Connection, columns: Iterable[Column]) -> bool:
         """Whether the physical table has columns under the source's own collations by now: what is one here is one

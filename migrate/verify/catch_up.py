@@ -14,11 +14,15 @@ from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import ServerError
 from migrate.model.message import REQUEUE
 from migrate.model.partition import Partition
+from migrate.mysql.errors import explained
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import acknowledged, position, record
 from migrate.state import migration as migrations
 from migrate.state.pending_markers import Generations
+from migrate.target import outdated
+from migrate.target.pool import TargetPool
+from migrate.target.stored_plan import stored_plan
 
 log = structlog.get_logger("migrate.verify")
 _SETTLES = 5.0
@@ -72,8 +76,20 @@ class CatchUp:
                 if (record.next_offset(connection, partition) or 0) < end:
                     return False
             if self._generations.last(connection):
-                return True
+                return not self._skips()
         self._topic_ends = None
+        return False
+
+    def _skips(self) -> bool:
+        """Whether keys of tables that are copied wait to be refreshed, as the update-time filter skipped them."""
+        if not any(table.update_time for table in self._settings.tables):
+            return False
+        plan = stored_plan(self._settings, self._state)
+        with closing(TargetPool(self._settings)) as pool:
+            for database in plan.used_databases:
+                with explained(f"{database.target}/{database.database}"):
+                    if outdated.count(pool.get(database), self._settings.name, copied_only=True):
+                        return True
         return False
 
     def _published(self) -> bool:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from migrate.delay import requeue
 from migrate.delay.lost_deletes import LostDeletes
 from migrate.delay.markers import SENDER, Delivered, Markers
+from migrate.delay.outdated_keys import OutdatedKeys
 from migrate.delay.requeue import Requeue
 from migrate.kafka import admin
 from migrate.kafka.producer import OrderedProducer
@@ -40,7 +41,8 @@ def requeueing(settings: Settings, there: Migration, state: sa.Engine, stop: thr
     sends, lost = Markers(settings, state, plan, there, stop), LostDeletes(settings, state, plan, there, clock, stop)
     with closing(Leases(state, settings.name, 60.0)) as leases:
         assert leases.acquire(process_names.REQUEUE)
-        yield Requeue(settings, there, leases, clock, stop, sends, lost)
+        outdated = OutdatedKeys(settings, state, plan, there, stop)
+        yield Requeue(settings, there, leases, clock, stop, sends, lost, outdated)
 
 
 def test_a_place_in_a_delay_topic_that_the_broker_loses_is_looked_for_anew_by_the_next_process(

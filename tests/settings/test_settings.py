@@ -212,6 +212,12 @@ def test_statements_are_applied_to_no_shared_target_tables() -> None:
     assert "'ddl: apply' is for a table that shares its target tables with no other" in refused(raw)
 
 
+def test_tables_that_share_their_target_tables_are_not_filtered_by_a_time() -> None:
+    raw = raw_settings()
+    raw["tables"][0] |= {"update_time": "at", "group": "all"}
+    assert "'update_time' is for a table that shares its target tables with no other: take one" in refused(raw)
+
+
 def test_an_empty_variable_is_an_empty_password() -> None:
     with pytest.raises(ConfigError, match="empty or a sample password"):
         parse(changed("state.password", "${PW}"), {"PW": ""})

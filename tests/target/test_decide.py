@@ -20,6 +20,12 @@ DECISIONS = {
     (False, False, True): Decision(Write.NOTHING, Note.PUT_EMPTY),
     (False, False, False): Decision(Write.NOTHING, Note.KEEP),
 }
+KEPT = Decision(Write.SKIP, Note.REMOVE)
+OUTDATED = {
+    # as above, of a change that is older than the row by its update time: no delete is skipped
+    **{(True, True, is_open): KEPT for is_open in (True, False)},
+    **{case: decision for case, decision in DECISIONS.items() if case[:2] != (True, True)},
+}
 MINE = Coordinate(1, 2, 3, 4)
 OLDER, LATER = Coordinate(1, 2, 3, 3), Coordinate(1, 2, 3, 5)
 RETURNS = {
@@ -38,6 +44,11 @@ RETURNS = {
 @pytest.mark.parametrize("case", list(product([True, False], repeat=3)))
 def test_what_to_do_with_a_key_at_a_place(case: tuple[bool, bool, bool]) -> None:
     assert decide(*case) == DECISIONS[case]
+
+
+@pytest.mark.parametrize("case", list(product([True, False], repeat=3)))
+def test_what_to_do_with_a_change_that_is_older_than_its_row_by_the_update_time(case: tuple[bool, bool, bool]) -> None:
+    assert decide(*case, outdated=True) == OUTDATED[case]
 
 
 @pytest.mark.parametrize("case", list(product([None, MINE, OLDER, LATER], [True, False])))
