@@ -129,6 +129,9 @@ def _stream(now: Snapshot) -> Lines:
     if now.forgotten:
         since = f"since {now.forgotten['since']} because {now.forgotten['because']}"
         yield f"compared: nothing, {since}", Style.HOLDS
+    if now.outdated:
+        kept = counted(now.outdated, "key")
+        yield f"update_time: {kept} skipped, refreshed once the table is copied and caught up", Style.PLAIN
     if now.waiting_markers:
         markers = counted(now.waiting_markers, "marker")
         yield f"foreign keys: {markers} until the copy of the table is closed", Style.PLAIN

@@ -109,6 +109,8 @@ def _hint(settings: Settings, now: Snapshot) -> str:
     if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
         longest = duration(max(settings.delay.tiers_seconds))
         return f"empty deletes are retried for up to {longest} (delay.tiers_seconds): run it again after that"
+    if now.outdated and not now.waiting_messages:
+        return "keys that update_time skipped are refreshed once their table is copied: see `migrate status`"
     if now.lacking and not now.waiting_messages:
         return "the consumer finds by itself what a target lost, within consume.compare_seconds"
     return "check that `migrate run` is running"
@@ -125,5 +127,6 @@ def left(now: Snapshot) -> str:
     parts.append(
         f"{counted(now.waiting_messages, 'message')}, {counted(now.records.get('new', 0), 'record')},"
         f" {counted(now.empty_deletes, 'empty delete')}, {counted(now.waiting_markers, 'marker')} waiting"
+        + (f", {counted(now.outdated, 'key')} skipped by update_time" if now.outdated else "")
     )
     return "; ".join(parts)

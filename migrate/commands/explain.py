@@ -24,7 +24,7 @@ from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, record, skipped_key, stop_reason, verification
-from migrate.target import decided, ledger, parked, refresh_request
+from migrate.target import decided, ledger, outdated, parked, refresh_request
 from migrate.target.groups import name_of
 from migrate.target.routing import PlannedTable
 from migrate.target.stored_plan import stored_plan
@@ -49,6 +49,7 @@ class Explained:
     read_from: dict[str, int] = field(default_factory=dict)  # the first offset that was looked at, by topic
     decisions: list[dict[str, Any]] = field(default_factory=list)  # what merges made of it, by database
     ledger: list[dict[str, Any]] = field(default_factory=list)
+    outdated: list[dict[str, Any]] = field(default_factory=list)  # changes that the update-time filter skipped
     parked: list[dict[str, Any]] = field(default_factory=list)
     set_aside: str = ""  # why what is refused of it shall be parked
     differences: list[dict[str, str]] = field(default_factory=list)  # that verifications named
@@ -147,6 +148,9 @@ def _look_at_servers(
                 {"place": where, "coordinate": tuple(entry.coordinate), "row_was_there": not entry.was_empty}
                 for entry in entries.values()
             ]
+            if kept := outdated.find(connection, settings.name, table.source, name, key_hash):
+                told = {"coordinate": tuple(kept.coordinate), "skipped": in_utc(kept.skipped)}
+                found.outdated.append({"place": where, **told})
             for row in aside:
                 if row.place == name and row.key in same:
                     told = {"refusal": row.refusal, "reason": row.reason}

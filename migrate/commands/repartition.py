@@ -74,6 +74,7 @@ def refuse_unless_drained(settings: Settings, state: sa.Engine, known: Migration
         "record": now.records.get("new", 0),
         "empty delete": now.empty_deletes,
         "marker of a foreign key": now.waiting_markers,
+        "key skipped by update_time": now.outdated,
         "partition that a target lost changes of": now.lacking,
     }
     for topic in sorted(now.gone):

@@ -29,6 +29,11 @@ def lines_of(found: Explained) -> list[str]:
         was = "its row was there" if one["row_was_there"] else "no row was there, it comes back later"
         lines.append(f"ledger {one['place']}: deleted at {one['coordinate']}, {was}")
     lines += [
+        f"outdated {one['place']}: the change at {one['coordinate']} was skipped at {one['skipped']}, as the row is"
+        " newer by its update time; it is refreshed once the table is copied and caught up"
+        for one in found.outdated
+    ]
+    lines += [
         f"PARKED {one['place']}: at {one['coordinate']}: {one['refusal']}; set aside: {one['reason']}"
         for one in found.parked
     ]

@@ -47,6 +47,7 @@ class Written(Protocol):
     updated: int
     deleted: int
     empty: int
+    outdated: int
 
 
 class Merged(Protocol):
@@ -267,7 +268,7 @@ class Consumer:
     def _tell(self, merged: Merged, batch: Sequence[Received], seconds: float) -> None:
         done = merged.written
         measured.merge_seconds.observe(seconds)
-        measured.written(done.inserted, done.updated, done.deleted, done.empty)
+        measured.written(done.inserted, done.updated, done.deleted, done.empty, done.outdated)
         at = [item for item in batch if item.partition not in merged.failed] if merged.failed else batch
         measured.visible(item.message.es for item in at if item.apply)
         measured.changed(item.message for item in at if item.apply)
@@ -279,6 +280,7 @@ class Consumer:
             updated=done.updated,
             deleted=done.deleted,
             empty_deletes=done.empty,
+            outdated=done.outdated,
             seconds=round(seconds, 3),
         )
 

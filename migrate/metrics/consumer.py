@@ -31,6 +31,11 @@ target_rows = Counter(
 set_aside = Counter(
     "migrate_set_aside", "Changes and messages that were set aside as a person had asked", ["what"], registry=REGISTRY
 )
+outdated_changes = Counter(
+    "migrate_outdated_changes",
+    "Row changes that the update-time filter skipped, as the target's row was newer",
+    registry=REGISTRY,
+)
 partition_stops = Counter(
     "migrate_partition_stops", "How often a partition stopped for another reason", registry=REGISTRY
 )
@@ -69,11 +74,12 @@ def decided(messages: int, rows: int, repeats: int, foreign: int) -> None:
     changes.labels("taken").inc(rows - repeats - foreign)
 
 
-def written(inserted: int, updated: int, deleted: int, empty: int) -> None:
+def written(inserted: int, updated: int, deleted: int, empty: int, outdated: int = 0) -> None:
     target_rows.labels("inserted").inc(inserted)
     target_rows.labels("updated").inc(updated)
     target_rows.labels("deleted").inc(deleted)
     target_rows.labels("deferred").inc(empty)
+    outdated_changes.inc(outdated)
 
 
 def changed(messages: Iterable[Message]) -> None:

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     BEHIND = "behind"
     EMPTY_DELETES = "empty deletes"
     MARKERS = "markers"
+    OUTDATED = "outdated"  # keys that the update-time filter skipped
     PARKED = "parked"
     SKIPPED = "skipped"
     TABLE_NOT_READY = "table not ready"

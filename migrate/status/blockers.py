@@ -39,6 +39,7 @@ def of_stream(
     longest = max(settings.delay.tiers_seconds)
     found += _counted(Kind.EMPTY_DELETES, now.empty_deletes, seconds=longest)
     found += _counted(Kind.MARKERS, now.waiting_markers)
+    found += _counted(Kind.OUTDATED, now.outdated)
     found += _counted(Kind.PARKED, now.parked, PARKED)
     found += _counted(Kind.SKIPPED, now.skips, PARKED)
     return [_with_remedy(one) for one in [*found, *until_verified(now, without)]]

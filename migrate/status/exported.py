@@ -96,6 +96,7 @@ def _aside(look: Look) -> Iterator[Metric]:
     for name, help_, count in (
         ("deferred_deletes", "Deletes that found no row and wait to be tried again", now.empty_deletes),
         ("waiting_markers", "Markers of foreign keys that wait until a table's copy is closed", now.waiting_markers),
+        ("outdated_keys", "Keys that the update-time filter skipped, not refreshed yet", now.outdated),
         ("parked_changes", "Changes that a target refuses and that were set aside", now.parked),
         ("skipped_keys", "Keys of which what is refused is set aside", now.skips),
         ("foreign_rows", "Rows written by no stream at a standby side, not found equal yet", now.foreign),

@@ -17,7 +17,7 @@ from migrate.status import blockers, snapshot_reading, target_losses, told
 from migrate.status.blocker import Blocker, Kind
 from migrate.status.snapshot import Snapshot
 from migrate.status.table_state import TableState
-from migrate.target import ledger, parked
+from migrate.target import ledger, outdated, parked
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
 from migrate.target.stored_plan import stored_plan
@@ -92,6 +92,8 @@ def left_behind(settings: Settings, state: sa.Engine, plan: Plan, without: Colle
             connection = pool.get(database)
             if gone := expected.lost(connection, database):
                 return str(gone[0])
+            if kept := outdated.count(connection, settings.name):
+                return f"{database.target}/{database.database} has {counted(kept, 'key')} skipped by update_time"
             if (waiting := ledger.waiting(connection, settings.name)) or (
                 aside := parked.count(connection, settings.name)
             ):

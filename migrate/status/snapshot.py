@@ -48,6 +48,7 @@ class Snapshot:
     records: dict[str, int] = field(default_factory=dict)
     empty_deletes: int = 0  # waiting for their delayed message
     waiting_markers: int = 0  # of rows that foreign keys changed: until the copy of their table is closed
+    outdated: int = 0  # keys that the update-time filter skipped: until their table is copied and caught up
     parked: int = 0  # changes that the target refuses and that were set aside
     skips: int = 0  # keys of which what is refused is set aside
     left_out: int = 0  # messages that could not be applied and that were left out
@@ -85,8 +86,8 @@ class Snapshot:
 
     @property
     def returning(self) -> int:
-        """Messages that come back into their partitions: deferred deletes, markers."""
-        return self.empty_deletes + self.waiting_markers
+        """Messages that come back into their partitions: deferred deletes, markers, refreshes of outdated keys."""
+        return self.empty_deletes + self.waiting_markers + self.outdated
 
     @property
     def ended(self) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ from migrate.state import migration as migrations
 from migrate.status import lag, target_losses
 from migrate.status.snapshot import PartitionStatus, Snapshot, SourceStatus
 from migrate.status.table_state import TableState
-from migrate.target import ledger, parked
+from migrate.target import ledger, outdated, parked
 from migrate.target.groups import name_of
 from migrate.target.pool import TargetPool
 from migrate.target.routing import Plan
@@ -168,6 +168,7 @@ def _targets(
             try:
                 with explained(f"target '{place.target}'"):
                     status.empty_deletes += ledger.waiting(pool.get(place), settings.name)
+                    status.outdated += outdated.count(pool.get(place), settings.name)
                     status.parked += parked.count(pool.get(place), settings.name)
                     told = {(one.database, one.what) for one in status.lost}
                     missing = expected.lost(pool.get(place), place)

@@ -71,6 +71,10 @@ _TOLD: dict[Kind, Callable[[str, Facts], str]] = {
         f"{of['count']} × empty delete waits, for up to {duration(of['seconds'])} (delay.tiers_seconds)"
     ),
     Kind.MARKERS: lambda _, of: f"{of['count']} × marker of a foreign key waits for its table's copy to close",
+    Kind.OUTDATED: lambda _, of: (
+        f"{counted(of['count'], 'key')} skipped by update_time and not refreshed yet: that is when the table is copied"
+        " and caught up"
+    ),
     Kind.PARKED: lambda _, of: f"{of['count']} × change is parked",
     Kind.SKIPPED: lambda _, of: f"{of['count']} × key is skipped",
     Kind.TABLE_NOT_READY: lambda subject, of: f"table {subject} is {of['state']}",

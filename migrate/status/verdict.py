@@ -25,6 +25,7 @@ PASSING = frozenset(
         Kind.BEHIND,
         Kind.EMPTY_DELETES,
         Kind.MARKERS,
+        Kind.OUTDATED,
         Kind.TABLE_NOT_READY,
         Kind.ADDED_JOINING,
         Kind.NOT_COPIED,

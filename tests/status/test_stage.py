@@ -145,6 +145,7 @@ T = TableState
         (facts(snapshot(lag_of_consumers=1e6)), Stage.CATCHING_UP, "migrate drain"),
         (facts(snapshot(empty_deletes=2)), Stage.CATCHING_UP, "migrate drain"),
         (facts(snapshot(waiting_markers=2)), Stage.CATCHING_UP, "migrate drain"),
+        (facts(snapshot(outdated=2)), Stage.CATCHING_UP, "migrate drain"),
         (facts(snapshot(replaying="binlog.000002:4")), Stage.CATCHING_UP, "migrate drain"),
         (facts(snapshot(problem="away")), Stage.CATCHING_UP, "migrate drain"),
         (facts(snapshot(gone={"shop"})), Stage.CATCHING_UP, "migrate drain"),
@@ -152,6 +153,11 @@ T = TableState
         (facts(snapshot(**NOBODY)), Stage.CATCHING_UP, "migrate run"),
         (
             facts(snapshot(empty_deletes=1, leading={process_names.publisher(SOURCE): "host:1"})),
+            Stage.CATCHING_UP,
+            "migrate requeue",
+        ),
+        (
+            facts(snapshot(outdated=1, leading={process_names.publisher(SOURCE): "host:1"})),
             Stage.CATCHING_UP,
             "migrate requeue",
         ),

@@ -113,7 +113,7 @@ def snapshot(value: str = "x", **changes: Any) -> Snapshot:
     copy |= {"pace": value, "places": {value: 40}}
     found.copies = {f"shop.{value}": copy}
     found.empty_deletes, found.waiting_markers, found.parked, found.skips, found.left_out = 2, 3, 1, 1, 1
-    found.foreign = 1
+    found.foreign, found.outdated = 1, 6
     found.lost = [LostMessages(("t0", value), f"{value} [0]", 5, 9, 7)]
     found.oversized = [
         {"database": "shop", "table": value, "key": value, "operation": value, "size": 9000, "verified": False}
