@@ -46,6 +46,7 @@ FOR_INIT = (
 
 BEYOND_INIT = (
     # the plan, and what the state database has of it
+    schema.UPDATE_TIMES,
     schema.UNIQUE_KEYS,
     schema.REVERSE_STREAM,
     server.TAKEN_BY_INIT,

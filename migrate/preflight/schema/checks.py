@@ -45,6 +45,7 @@ from migrate.preflight.schema import (
     trial,
     triggers,
     unique_keys,
+    update_time,
 )
 from migrate.preflight.schema.existing import Existing
 from migrate.preflight.server import state, state_trial
@@ -156,6 +157,7 @@ def _reverse_stream(visit: Visit) -> Iterable[Result]:
 TABLES_OF_TOPICS = declare("table", Group.SCHEMA, At.HERE, _unmatched_topics, ())
 RULES = declare("sharding", Group.SCHEMA, At.HERE, _plan, ())
 GROUPS = declare("group", Group.SCHEMA, At.HERE, lambda visit: groups.check(visit.plan), PLANNED)
+UPDATE_TIMES = declare(update_time.CHECK, Group.SCHEMA, At.HERE, lambda visit: update_time.check(visit.plan), PLANNED)
 UNIQUE_KEYS = declare("unique keys", Group.SCHEMA, At.HERE, lambda visit: unique_keys.check(visit.plan), PLANNED)
 REVERSE_STREAM = declare("reverse stream", Group.SCHEMA, At.HERE, _reverse_stream, PLANNED)
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from migrate.model.errors import MigrateError
 from migrate.model.table import Table, TableId
 from migrate.preflight.result import Result, Verdict
+from migrate.preflight.schema import update_time
 from migrate.settings import Settings
 from migrate.target.routing import Plan
+from migrate.target.update_time import UpdateTimeError
 
 
 def plan_of(settings: Settings, found: Mapping[TableId, Table], *, told: bool) -> tuple[Plan | None, list[Result]]:
@@ -29,7 +31,8 @@ def plan_of(settings: Settings, found: Mapping[TableId, Table], *, told: bool) -
             _planned(settings, {id_: table})
             fit[id_] = table
         except MigrateError as error:
-            misfits.append(Result("sharding", table.full_name, Verdict.PROBLEM, error.message, error.hint))
+            check = update_time.CHECK if isinstance(error, UpdateTimeError) else "sharding"
+            misfits.append(Result(check, table.full_name, Verdict.PROBLEM, error.message, error.hint))
     return (_planned(settings, fit) if fit else None), misfits
 
 
