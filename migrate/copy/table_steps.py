@@ -121,13 +121,15 @@ class TableSteps:
         """Open the table in one target database, in the caller's transaction.
 
         Where it was closed, deletes left no ledger row: the source is waited for before the next read. Entries from
-        before go, as their rows may be there again, by an application; those of a group are its other tables' too.
+        before go, as their rows may be there again, by an application; while another table of its group is open, that
+        needs them, and no application can have written since.
         """
         name, table = self._settings.name, self.planned.table
         found = chunk_fence.whole_table(session, name, table)
         closed = found is not None and found[1]
-        while closed and self.planned.noted_as is table and ledger.clean_up(session, name, table):
-            pass
+        if closed and (not self.planned.members or chunk_fence.hold_closed(session, name, self.planned.members)):
+            while ledger.clean_up(session, name, self.planned.noted_as):
+                pass
         self._reopened = self._reopened or closed
         chunk_fence.raise_attempt(session, name, table, Chunk(WHOLE_TABLE, None, None), self._run)
         chunk_fence.retire(session, name, table, self._left)

@@ -58,6 +58,7 @@ class PlannedTable:
     mirrors: tuple[TableId, ...] = ()  # of a broadcast table that is read: its other nodes, which are compared alone
     mirror_of: TableId | None = None  # it is such a node, of this table: none of its changes is applied
     update_time: str | None = None  # the column by which changes that are older than a target's row are skipped
+    members: frozenset[TableId] = frozenset()  # of its group, itself among them
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Place]:
@@ -238,10 +239,19 @@ class Plan:
                 if key not in tables:
                     raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
                 self.tables[key] = self._plan(wanted, tables[key])
+        self._join_groups()
         self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
         self._groups: dict[str, list[PlannedTable]] = {}
         for planned in self.tables.values():
             self._groups.setdefault(planned.group, []).append(planned)
+
+    def _join_groups(self) -> None:
+        members: dict[str, set[TableId]] = {}
+        for id_, planned in self.tables.items():
+            members.setdefault(planned.group, set()).add(id_)
+        for id_, planned in self.tables.items():
+            if planned.group:
+                self.tables[id_] = replace(planned, members=frozenset(members[planned.group]))
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
         spec = spec_of(wanted.sharding, wanted.name, databases=self.databases)

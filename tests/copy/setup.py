@@ -99,10 +99,11 @@ def lay(
     fill: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     source: str | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Laid:
     """Create `create` (with `{t}` for the table's name) and its rows at the source, then state and targets.
 
-    With `source`, a database that is there already, nothing is created at the source.
+    With `source`, a database that is there already, nothing is created at the source. more: settings of the table.
     """
     token = f"m{next(_numbers)}"
     if source is None:
@@ -110,7 +111,7 @@ def lay(
         _fresh(box.source, source)
         box.source.execute(create.replace("{t}", quote(table)), database=source)
         box.source.execute(*(statement.replace("{t}", quote(table)) for statement in fill), database=source)
-    raw = _raw(box, run_dir, token, f"{source}.{table}", sharding, extra or {})
+    raw = _raw(box, run_dir, token, f"{source}.{table}", {"sharding": dict(sharding), **(more or {})}, extra or {})
     settings = parse(raw, {})
     _fresh(box.targets[0], settings.state.database)
     database.create(settings.state)
@@ -130,7 +131,7 @@ def _fresh(server: DatabaseServer, name: str) -> None:
 
 
 def _raw(
-    box: Sandbox, run_dir: Path, token: str, table: str, sharding: Mapping[str, Any], extra: Mapping[str, Any]
+    box: Sandbox, run_dir: Path, token: str, table: str, settings: Mapping[str, Any], extra: Mapping[str, Any]
 ) -> dict[str, Any]:
     targets = [{"name": f"t{index}", **address(server)} for index, server in enumerate(box.targets)]
     return {
@@ -143,7 +144,7 @@ def _raw(
             for index in range(DATABASES)
         },
         "kafka": {"bootstrap": "127.0.0.1:1"},
-        "tables": [{"name": table, "sharding": dict(sharding)}],
+        "tables": [{"name": table, **settings}],
         "run_dir": str(run_dir),
         "copy": {"chunk_rows": 500, "master": "local[2]"},
         "verify": {"chunk_rows": 700, "master": "local[2]", "rechecks": 2, "recheck_seconds": 0.2},

@@ -17,6 +17,7 @@ from migrate.copy import recopy
 from migrate.copy.recopy import Recopy, check_where
 from migrate.copy.table_copy import Attempt, ChunkResult, TableCopy
 from migrate.copy.tasks import CopyJob, WriteChunk, read_chunk
+from migrate.model.chunk import Chunk
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ConfigError, OwnershipLost, PreflightError
 from migrate.mysql.connection import connect
@@ -230,6 +231,33 @@ def test_a_delete_from_before_the_table_was_closed_takes_no_row_of_today(laid: L
         target.execute(f"INSERT INTO {laid.table.places[place].table} VALUES (12, 'again')")
     copied(laid, again)
     assert keys(laid) == ALL
+
+
+@pytest.mark.parametrize("other_is_open", [False, True])
+def test_what_a_groups_ledger_has_goes_when_no_table_of_it_is_open(
+    box: Sandbox, tmp_path: Path, other_is_open: bool
+) -> None:
+    """Lost: as above, where the table shares its places with another one."""
+    laid = lay(box, tmp_path, CREATE, spread("id", "t"), fill=[ROWS], more={"group": "g"})
+    name, planned = laid.settings.name, laid.table
+    other = replace(planned.table, name="other")
+    with copying(laid) as copy:
+        copy.begin()
+        copy_rest(laid, copy)
+    for number in range(len(planned.places)):
+        with closing(laid.connect(number)) as target:
+            entry = (("12",), ledger.key_hashes(target, planned.table, [("12",)])[0], AT, False)
+            ledger.put(target, name, planned.noted_as, planned.places[number].table, [entry])
+            if other_is_open:
+                chunk_fence.raise_attempt(target, name, other, Chunk(chunk_fence.WHOLE_TABLE, None, None), 1)
+    both = replace(planned, members=planned.members | ({other.id} if other_is_open else set()))
+    state, sessions = laid.state(), Sessions(laid.settings)
+    with closing(sessions):
+        again = TableCopy(laid.settings, both, state, sessions, lambda _seconds: None, RESTART)
+        again.begin()
+        copy_rest(laid, again)
+    state.dispose()
+    assert keys(laid) == [key for key in ALL if key != 12 or not other_is_open]
 
 
 @pytest.mark.parametrize("again", [RESTART, Recopy(where="id > 10")], ids=["restart", "part"])
