@@ -21,7 +21,7 @@ from migrate.metrics import consumer as measured
 from migrate.model.change import Change, Key, changes, key_of
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
-from migrate.model.message import Message, Received, Row
+from migrate.model.message import CANAL, Message, Received, Row
 from migrate.model.partition import leave_out_hint, offset_name
 from migrate.model.table import TableId
 from migrate.state.foreign import ForeignWrite, Kind
@@ -93,7 +93,7 @@ class Folder:
     def _take(self, draft: _Draft, item: Received, owned: OwnedPartition) -> None:
         """One message. Raises StopError, or RowRefused when it is about one of its rows."""
         message = item.message
-        if message.is_ddl and item.apply:
+        if message.is_ddl and message.source == CANAL and item.apply:
             self._refuse_ddl(message)
         if not item.apply or not message.data:
             return
@@ -203,7 +203,8 @@ class Folder:
             log.warning("messages of a removed table are passed over", table=name, source=message.source)
 
     def _refuse_ddl(self, message: Message) -> None:
-        """A statement that another producer passes on (ours stops at it): never swallowed (invariant unknown-stops).
+        """A statement that another producer passes on: never swallowed (invariant unknown-stops). Our publisher judges
+        a statement before it sends the message, which says nothing to a consumer of ours.
 
         One that takes rows away says so nowhere else; one about an index changes neither rows nor columns.
         """

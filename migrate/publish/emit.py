@@ -20,7 +20,7 @@ from migrate.state.oversized import Oversized
 
 Image = Sequence[str | None]
 _WRITERS = 64  # layouts of one table to keep at a time
-_ROOM = 1024  # bytes left for the record's own fields below the broker's limit
+ROOM = 1024  # bytes left for the record's own fields below the broker's limit
 
 
 Encoded = list[tuple[int, bytes]]
@@ -82,7 +82,7 @@ class Emitter:
         self._partitions = partitions
         self._hashed = hashed if hashed is not None else (table.database, table.name)
         self._kept = kept
-        self._limit = limit_bytes - _ROOM
+        self._limit = limit_bytes - ROOM
         self.table = table
         self.key = table.full_name.encode()  # of the Kafka records
         self.topic = topic

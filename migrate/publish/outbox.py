@@ -59,13 +59,17 @@ class Outbox:
         large to wait for its end; what `fate` raises."""
         if self._is_dropped:
             return
+        self.between(topic, key, messages)
+        self._rows += rows
+        if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
+            self._hand_over_piece()
+
+    def between(self, topic: str, key: bytes, messages: Iterable[tuple[int, bytes]]) -> None:
+        """(Partition, value)s that no transaction can take back."""
         append = self._messages[topic].append
         for partition, value in messages:
             append((partition, key, value))
             self._bytes += len(value)
-        self._rows += rows
-        if self._rows - self._whole_rows > self._most_rows or self._bytes - self._whole_bytes >= self._most_bytes:
-            self._hand_over_piece()
 
     def _hand_over_piece(self) -> None:
         """A part of a transaction, once it is known that nothing of it is rolled back."""

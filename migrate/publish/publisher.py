@@ -20,6 +20,7 @@ from migrate.publish.acknowledged import Acknowledged
 from migrate.publish.added_tables import AddedTables
 from migrate.publish.batches import Batches
 from migrate.publish.cascades import Cascades
+from migrate.publish.ddl_messages import DdlMessages
 from migrate.publish.emit import Emitter
 from migrate.publish.log import logfiles
 from migrate.publish.log.ahead import LookAhead
@@ -227,6 +228,8 @@ class Publisher:
             by_gtid=self._resume.by_gtid,
             cascades=None if opened.logs_cascades else self._new_cascades(),
         )
+        if self._settings.publish.ddl_messages:
+            schema.passed = self._new_ddl_messages().send
         is_mariadb = opened.flavour == "mariadb"
         reader = TransactionReader(
             opened.source.name,
@@ -291,6 +294,11 @@ class Publisher:
     def _new_cascades(self) -> Cascades:
         settings = self._settings
         return Cascades(self._planned, self._migration, settings.topic, settings.kafka.max_message_bytes)
+
+    def _new_ddl_messages(self) -> DdlMessages:
+        settings, kafka = self._settings, self._settings.kafka
+        named = self._opened.source.name
+        return DdlMessages(named, self._planned, self._migration, settings.topic, kafka.max_message_bytes, self._outbox)
 
     def _park(self, row: Oversized) -> None:
         """Name a row that is left out; before the position can move past it."""

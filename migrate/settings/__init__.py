@@ -21,10 +21,10 @@ from migrate.settings.model import Failover as Failover
 from migrate.settings.model import Kafka as Kafka
 from migrate.settings.model import Lease as Lease
 from migrate.settings.model import Logging as Logging
-from migrate.settings.model import Publish as Publish
 from migrate.settings.model import Settings as Settings
 from migrate.settings.model import Throttle as Throttle
 from migrate.settings.model import Verify as Verify
+from migrate.settings.publish import Publish as Publish
 from migrate.settings.secrets import secrets_of as secrets_of
 from migrate.settings.servers import Server as Server
 from migrate.settings.servers import Source as Source

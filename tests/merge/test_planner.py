@@ -250,6 +250,19 @@ def test_a_statement_of_another_producer_about_an_index_stops_nothing(kind: str)
     assert (consumed.messages, consumed.rows) == (1, 0)
 
 
+@pytest.mark.parametrize("kind", ["ALTER", "CREATE", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"])
+def test_a_statement_that_our_publisher_sends_for_other_readers_has_no_effect(kind: str) -> None:
+    """It has dealt with the statement before it sends the message (`publish.ddl_messages`)."""
+    row = message("INSERT", ("1", "0", "a"), transaction=9)
+    statement = message(kind, is_ddl=True, sql=f"{kind} t")
+    behind = message("INSERT", ("2", "0", "b"), transaction=11)
+    share = plan(owned(), batch(row, statement, behind, row, statement))
+    assert wanted(share[0]) == {"ds_0": {"t_0": [("1", "a"), ("2", "b")]}}
+    assert (share[1].messages, share[1].rows, share[1].highest) == (5, 3, {"s": at(0, 11)})
+    parts, consumed = plan(owned({"s": at(0, 11)}), batch(statement))
+    assert (parts, consumed.highest, consumed.end, consumed.last) == ({}, {}, 101, ("s", at(0)))
+
+
 @pytest.mark.parametrize(("database", "table"), [("ds_0", "t_9"), ("ds_9", "t_0")])
 def test_a_delayed_delete_for_no_place_of_the_table_stops(database: str, table: str) -> None:
     with pytest.raises(StopError, match=rf"a delayed delete names {database}\.{table}, which is no place of shop\.t"):

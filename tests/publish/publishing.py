@@ -34,7 +34,9 @@ from tests.waiting import SLOW
 class Publishing:
     """`t (id, v)` on `source`, with state and target on `other`; partitions: 1, so that the order is the topic's."""
 
-    def __init__(self, source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker, **publish: Any) -> None:
+    def __init__(
+        self, source: DatabaseServer, other: DatabaseServer, kafka: KafkaBroker, *, partitions: int = 1, **publish: Any
+    ) -> None:
         self.source, self.other, self.kafka = source, other, kafka
         self.name = unique("publishing")
         self.database = f"{self.name}_src"
@@ -47,7 +49,7 @@ class Publishing:
             "sources": [{"name": "main", **address(source)}],
             "targets": [{"name": "t0", **address(other)}],
             "databases": {"ds_0": {"target": "t0", "database": f"{self.name}_target"}},
-            "kafka": {"bootstrap": kafka.bootstrap, "partitions": 1},
+            "kafka": {"bootstrap": kafka.bootstrap, "partitions": partitions},
             "tables": [{"name": f"{self.database}.t", "sharding": {"nodes": "ds_0.t"}}],
             "publish": {"flush_seconds": 0.1, "heartbeat_seconds": 0.2, **publish},
             "lease": {"seconds": 5},
@@ -144,12 +146,12 @@ class Publishing:
         with self.state.begin() as connection:
             position.save(connection, self.name, stored)
 
-    def messages(self) -> list[dict[str, Any]]:
-        """Every message of the topic."""
+    def messages(self, partition: int = 0) -> list[dict[str, Any]]:
+        """Every message of a partition."""
         consumer = Consumer(
             {"bootstrap.servers": self.kafka.bootstrap, "group.id": "tests", "enable.partition.eof": True}
         )
-        consumer.assign([TopicPartition(self.settings.topic, 0, 0)])
+        consumer.assign([TopicPartition(self.settings.topic, partition, 0)])
         found: list[dict[str, Any]] = []
         try:
             while (message := consumer.poll(10.0)) is not None and message.error() is None:

@@ -7,7 +7,7 @@ behind it is published. One that takes or brings rows without row events always 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -70,6 +70,8 @@ class Schema:
         replays: Replays | None = None,
     ) -> None:
         self.known = known
+        self.passed: Callable[[Step, Sequence[Name], str, int], None] | None = None
+        """Told each statement on selected tables that is not stopped at, these, its GTID and its time."""
         self.row_statements = RowStatements(known, self._tokens)
         self._selected = known.selected
         self._policy = Policy(known, mariadb=dialect.mariadb)
@@ -114,6 +116,7 @@ class Schema:
             return False
         ddl = self._resolved(ddl)
         with_rows = [name for name in ddl.names if name in self._selected or self.known.holds(name)]
+        about = self._about(ddl)
         step = Step(ddl, statement, since, standby=standby)
         if ddl.verb is Verb.CREATE:
             moved = self._create(step)
@@ -128,7 +131,16 @@ class Schema:
             moved = self._renames.after(step, renamed(pairs, self._is_there) if ddl.if_there else pairs, {})
         else:
             moved = self._altered(step)
-        return self.known.move(moved, gtid, at)
+        news = self.known.move(moved, gtid, at)
+        if self.passed is not None and about:
+            self.passed(step, about, gtid, at)
+        return news
+
+    def _about(self, ddl: Ddl) -> list[Name]:
+        """The selected tables whose definition, rows or name a statement may change; not the model of CREATE … LIKE."""
+        names = ddl.names[:1] if ddl.verb is Verb.CREATE else ddl.names
+        found = (name if name in self._selected else self.known.holds(name) for name in names)
+        return list(dict.fromkeys(name for name in found if name is not None))
 
     def _tokens(self, statement: Statement) -> list[Token]:
         return tokens(statement.sql, statement.session.mode, self._dialect.version, mariadb=self._dialect.mariadb)
