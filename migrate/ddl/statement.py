@@ -126,6 +126,23 @@ def read(sql: str) -> LogicalStatement:
     )
 
 
+def without_level(sql: str) -> str:
+    """An ALTER TABLE as a log has it, without the algorithm, the lock and the wait that it names: they were for the
+    server where it was run. Any other text as it is."""
+    text = sql.strip().removesuffix(";").rstrip()
+    try:
+        parsed = ddl.parse(text, tokens(text, 0, _NEWEST, mariadb=False), _NO_DATABASE)
+    except ValueError:
+        return text
+    if parsed is None or parsed.verb is not Verb.ALTER:
+        return text
+    left = [clause for clause in parsed.clauses if not clause[0].is_word("ALGORITHM", "LOCK")]
+    end, first = parsed.tables[0].end, parsed.clauses[0][0].start if parsed.clauses else 0
+    if not left or (len(left) == len(parsed.clauses) and not text[end:first].strip()):
+        return text
+    return f"{text[:end]} {', '.join(text[clause[0].start : clause[-1].end] for clause in left)}"
+
+
 def _refuse(parsed: Ddl, found: list[Token]) -> None:
     """What is not run over shard tables, with the reason."""
     if parsed.verb in (Verb.CREATE, Verb.RENAME):
@@ -134,6 +151,12 @@ def _refuse(parsed: Ddl, found: list[Token]) -> None:
         raise _refused("it is about more than one table", "a run is about one logical table, which keeps its name")
     if parsed.if_there or parsed.ignores:
         raise _refused("IF EXISTS and IGNORE hide what they leave out", "leave these words out")
+    own = [token for clause in parsed.clauses for token in clause[:1]]
+    own += found if parsed.verb is Verb.INDEX else []
+    if any(token.is_word("ALGORITHM", "LOCK", "WAIT", "NOWAIT") and token.depth == 0 for token in own) or (
+        parsed.verb is Verb.ALTER and _waits(parsed, found)
+    ):
+        raise _refused("it says ALGORITHM, LOCK or WAIT itself", "leave them out: options of the command say it")
     if parsed.storage:
         raise _refused("it says in which files a table is, which differs by server", "alter each server by hand")
     if parsed.verb is Verb.ALTER and not parsed.clauses:
@@ -147,12 +170,6 @@ def _refuse(parsed: Ddl, found: list[Token]) -> None:
             "a foreign key names a parent table, and which one belongs to a shard table is not known",
             "add it by hand, table by table",
         )
-    own = [token for clause in parsed.clauses for token in clause[:1]]
-    own += found if parsed.verb is Verb.INDEX else []
-    if any(token.is_word("ALGORITHM", "LOCK", "WAIT", "NOWAIT") and token.depth == 0 for token in own) or (
-        parsed.verb is Verb.ALTER and _waits(parsed, found)
-    ):
-        raise _refused("it says ALGORITHM, LOCK or WAIT itself", "leave them out: options of the command say it")
 
 
 def _waits(parsed: Ddl, found: list[Token]) -> bool:

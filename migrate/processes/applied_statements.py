@@ -16,7 +16,7 @@ from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
-from migrate.ddl.statement import read
+from migrate.ddl.statement import read, without_level
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.partition import Partition
@@ -82,7 +82,7 @@ def _consumed(runtime: Runtime, lease: str, planned: PlannedTable) -> bool:
 def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     """The number of the run that did it; 0 when told to stop before its end. Raises as `apply`; Busy."""
     servers, state = of_settings(runtime.settings), runtime.state
-    marked = f"{journal.mark(planned.table.source, wanted.since)} {wanted.sql.strip().rstrip(';')}"
+    marked = f"{journal.mark(planned.table.source, wanted.since)} {without_level(wanted.sql)}"
     try:
         with runner.held(servers, state) as lease:
             with state.connect() as connection:

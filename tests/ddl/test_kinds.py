@@ -14,7 +14,7 @@ import pytest
 from migrate.ddl import definition
 from migrate.ddl.levels import Level
 from migrate.ddl.plan import compensating
-from migrate.ddl.statement import read
+from migrate.ddl.statement import read, without_level
 from migrate.ddl.trial import Trial, place_of_trial, tried
 from migrate.model.errors import PreflightError
 from migrate.mysql.connection import Connection
@@ -160,6 +160,34 @@ def test_what_is_not_run_over_shard_tables_is_refused_with_the_reason(sql: str) 
     with pytest.raises(PreflightError, match="not run over shard tables") as refused:
         read(sql)
     assert refused.value.hint
+
+
+def test_a_statement_that_says_its_algorithm_is_refused_for_that() -> None:
+    """Lost: the reason. It was called one that says in which files a table is."""
+    for sql in ("ALTER TABLE orders LOCK=NONE, ADD COLUMN n INT", "CREATE INDEX i ON orders (v) ALGORITHM=INPLACE"):
+        with pytest.raises(PreflightError, match="says ALGORITHM, LOCK or WAIT itself"):
+            read(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("ALTER TABLE `a`.`o` ALGORITHM=INSTANT, ADD COLUMN n INT;", "ALTER TABLE `a`.`o` ADD COLUMN n INT"),
+        (
+            "ALTER TABLE o ADD n DECIMAL(9, 2) DEFAULT 1, ALGORITHM INPLACE, MODIFY v INT, LOCK=NONE",
+            "ALTER TABLE o ADD n DECIMAL(9, 2) DEFAULT 1, MODIFY v INT",
+        ),
+        ("ALTER TABLE o WAIT 5 ADD `lock` INT, DROP x", "ALTER TABLE o ADD `lock` INT, DROP x"),
+        ("ALTER TABLE o NOWAIT ADD n INT, ALGORITHM=NOCOPY", "ALTER TABLE o ADD n INT"),
+        ("ALTER TABLE o ADD n INT DEFAULT 1 , ADD m INT ;", "ALTER TABLE o ADD n INT DEFAULT 1 , ADD m INT"),
+        ("ALTER TABLE o ALGORITHM=COPY", "ALTER TABLE o ALGORITHM=COPY"),
+        ("ALTER TABLE o", "ALTER TABLE o"),
+        ("CREATE INDEX i ON o (v) LOCK=NONE", "CREATE INDEX i ON o (v) LOCK=NONE"),
+        ("ALTER TABLE o ADD n VARCHAR(9) DEFAULT 'x", "ALTER TABLE o ADD n VARCHAR(9) DEFAULT 'x"),
+    ],
+)
+def test_the_algorithm_of_a_logged_statement_is_not_another_servers(sql: str, left: str) -> None:
+    assert without_level(sql) == left
 
 
 @pytest.mark.long
