@@ -11,7 +11,7 @@ from publishing import Publishing
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.publish.ddl_messages import kind_of
+from migrate.publish.ddl_messages import kind_of, text_of
 from migrate.publish.schema.schema import Schema
 from migrate.publish.schema.statement import Statement
 from sandbox.broker import KafkaBroker
@@ -129,6 +129,19 @@ def test_what_is_told_of_a_statement_is_canals_type_of_it(sql: str, standby: boo
     )
     schema.statement(Statement("shop", sql), Coordinate(1, 1, 10, 0), standby=standby)
     assert found == told
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("ALTER TABLE t CONNECTION='mysql://user:secret@host/d/t'", False),
+        ('ALTER TABLE t COMMENT "x", connection "mysql://user:secret@host/d/t"', False),
+        ("""ALTER TABLE t COMMENT='wrapper "mysql", user "u", password "secret"'""", False),
+        ("ALTER TABLE t ADD COLUMN password VARCHAR(20) DEFAULT 'x' COMMENT 'the password', ADD connection INT", True),
+    ],
+)
+def test_the_text_of_a_statement_with_a_password_is_left_out(sql: str, told: bool) -> None:
+    assert text_of(sql) == (sql if told else "")
 
 
 def test_the_text_of_a_statement_that_makes_too_large_a_message_is_left_out(on_mysql: Publishing) -> None:
