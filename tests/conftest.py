@@ -100,6 +100,7 @@ _FIRST = tuple(
         "cutover_sources",
         "application",
         "open_transaction",
+        "ddl_either_order",
         "stages",
         "cutover",
         "foreign",
