@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from sandbox.errors import SandboxError
-from sandbox.paths import axe, cache_dir, kafka_lib, mysql_root
+from sandbox.paths import axe, cache_dir, kafka_lib, mysql_root, shardingsphere_lib
 from sandbox.releases import Release
 from sandbox.settings import Flavour
 
@@ -153,3 +153,10 @@ def kafka_classpath() -> str:
     if not any(kafka_lib().glob("kafka_*.jar")):
         raise _missing("Kafka")
     return f"{kafka_lib()}/*"
+
+
+def shardingsphere_classpath() -> str:
+    """Java class path of ShardingSphere-JDBC and its driver. Raises SandboxError when the jars were not fetched."""
+    if not any(shardingsphere_lib().glob("shardingsphere-jdbc-*.jar")):
+        raise _missing("ShardingSphere-JDBC")
+    return f"{shardingsphere_lib()}/*"

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sandbox.settings import AXE_VERSION, KAFKA_VERSION
+from sandbox.settings import AXE_VERSION, KAFKA_VERSION, SHARDINGSPHERE_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -32,3 +32,8 @@ def kafka_lib() -> Path:
 def axe() -> Path:
     """The script that checks whether everybody can use a page (see sandbox/install/browser.py)."""
     return cache_dir() / f"axe-core-{AXE_VERSION}.js"
+
+
+def shardingsphere_lib() -> Path:
+    """Directory of the jar files of ShardingSphere-JDBC (see sandbox/install/shardingsphere.py)."""
+    return cache_dir() / f"shardingsphere-{SHARDINGSPHERE_VERSION}" / "lib"

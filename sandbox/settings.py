@@ -23,6 +23,9 @@ IMAGES = {
     Flavour.MYSQL: "mysql:9.7.2",
 }  # the series Debian has, for Docker
 SCALA_VERSION = "2.13"
+SHARDINGSPHERE_VERSION = "5.5.2"  # the newest that Maven Central has whole
+H2_VERSION = "2.2.224"
+MYSQL_DRIVER_VERSION = "9.7.0"
 ACCOUNT = "root"  # one account with all privileges, reachable on 127.0.0.1 only
 
 _COMMON = {

@@ -1,5 +1,6 @@
 """The installer's decisions and words. apt is a stand-in here: a test must not change the machine it runs on."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import SandboxError
-from sandbox.install import kafka
+from sandbox.install import plan
+from sandbox.install.jars import Jars
+from sandbox.install.kafka import KAFKA
+from sandbox.install.shardingsphere import SHARDINGSPHERE
 from sandbox.install.system import as_root, run
 from sandbox.paths import PROJECT
-from sandbox.settings import KAFKA_VERSION
+from sandbox.settings import KAFKA_VERSION, SHARDINGSPHERE_VERSION, Flavour
 
 APT_GET = """#!/bin/sh
 echo "apt-get $*" >> "$CALLS"
@@ -140,15 +144,29 @@ def test_an_installer_that_hangs_is_ended() -> None:
         run(["sleep", "60"], 1, "waiting")
 
 
-def test_kafka_jars_of_another_list_are_fetched_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("jars", "version"), [(KAFKA, KAFKA_VERSION), (SHARDINGSPHERE, SHARDINGSPHERE_VERSION)])
+def test_jars_of_another_list_are_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jars: Jars, version: str
+) -> None:
     monkeypatch.setenv("SANDBOX_CACHE", str(tmp_path))
-    home = tmp_path / f"kafka-{KAFKA_VERSION}"
-    assert not kafka.is_installed()
-    (home / "lib").mkdir(parents=True)
-    (home / "pom.xml").write_text(kafka.POM)
-    assert kafka.is_installed()
-    (home / "pom.xml").write_text(kafka.POM.replace(KAFKA_VERSION, "4.0.0"))
-    assert not kafka.is_installed()
+    assert not jars.is_installed()
+    jars.lib().mkdir(parents=True)
+    listed = jars.lib().with_name("pom.xml")
+    listed.write_text(jars.pom)
+    assert jars.is_installed()
+    listed.write_text(jars.pom.replace(version, "4.0.0"))
+    assert not jars.is_installed()
+
+
+def test_shardingsphere_is_fetched_for_the_tests_and_not_for_a_demo() -> None:
+    assert [SHARDINGSPHERE in plan.jars(wanted) for wanted in ({*Flavour}, {Flavour.MYSQL})] == [True, False]
+
+
+def test_the_application_has_the_version_that_made_the_vectors() -> None:
+    made = PROJECT / "tests" / "sharding"
+    vectors = json.loads((made / "vectors.json").read_text("utf-8"))
+    assert vectors["shardingsphere"] == SHARDINGSPHERE_VERSION
+    assert f"<version>{SHARDINGSPHERE_VERSION}</version>" in (made / "generator" / "pom.xml").read_text("utf-8")
 
 
 def test_no_set_up_file_names_a_package_registry() -> None:

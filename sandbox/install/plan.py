@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from sandbox import faketime, unsynced
 from sandbox.binaries import java_version, which
 from sandbox.galera import LIBRARY
-from sandbox.install import browser, kafka, mysql, promtool, releases
+from sandbox.install import browser, mysql, promtool, releases
+from sandbox.install.jars import Jars
+from sandbox.install.kafka import KAFKA
+from sandbox.install.shardingsphere import SHARDINGSPHERE
 from sandbox.install.system import apt_install, say
 from sandbox.paths import cache_dir
 from sandbox.releases import Release
@@ -28,7 +31,7 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
         packages.append(["debootstrap"])
     if java_version() < _OLDEST_JAVA:
         packages.append(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"])
-    if not kafka.is_installed() and which("mvn") is None:
+    if not all(one.is_installed() for one in jars(wanted)) and which("mvn") is None:
         packages.append(["maven"])
     if wanted == set(Flavour):  # the tests, which need both; the demo has one
         if faketime.library() is None:
@@ -42,6 +45,11 @@ def missing_packages(flavours: Iterable[Flavour]) -> list[list[str]]:
         if which("spin") is None:  # checks the models in docs/model
             packages.append(["spin"])
     return packages
+
+
+def jars(wanted: set[Flavour]) -> list[Jars]:
+    """What Maven fetches for these flavours."""
+    return [KAFKA, SHARDINGSPHERE] if wanted == set(Flavour) else [KAFKA]
 
 
 def install_releases(wanted: Iterable[Release]) -> None:
@@ -74,8 +82,9 @@ def install(flavours: Iterable[Flavour]) -> None:
     with (cache_dir() / "install.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two installations at once would tread on each other
         apt_install(missing_packages(wanted))
-        if not kafka.is_installed():
-            kafka.install()
+        for one in jars(set(wanted)):
+            if not one.is_installed():
+                one.install()
         if Flavour.MYSQL in wanted and not mysql.is_installed():
             mysql.install()
         if set(wanted) == set(Flavour):  # the tests
