@@ -221,6 +221,43 @@ def test_what_cannot_be_read_is_named(text: str, message: str) -> None:
     assert message in str(refused.value)
 
 
+# Of each logical table of rules/shop.yaml: the sharding columns of a row with their types, and where that row goes.
+SHOP = {
+    "t_sale": ({"user_id": ("bigint(20)", "7"), "sale_id": ("bigint(20)", "4")}, "ds_1.t_sale_0"),
+    "t_sale_line": ({"user_id": ("bigint(20)", "7"), "sale_id": ("bigint(20)", "4")}, "ds_1.t_sale_line_0"),
+    "t_wallet": ({"user_id": ("bigint(20)", "4"), "wallet_id": ("bigint(20)", "7")}, "ds_0.t_wallet_1"),
+    "t_event": ({"made": ("datetime(3)", "2024-03-31 23:59:59.999")}, "ds_0.t_event_202403"),
+    "t_member": ({"email": ("varchar(90)", "a")}, "ds_1.t_member_1"),  # the hash of 'a' is 97
+}
+# What the manual writes otherwise after 5.5.2: strategies of keys stand beside the tables, and a key for addresses.
+NEWER = (
+    ("      keyGenerateStrategy:\n        column: sale_id\n        keyGeneratorName: snowflake\n", ""),
+    ("      keyGenerateStrategy:\n        column: line_id\n        keyGeneratorName: snowflake\n", ""),
+    (
+        "  keyGenerators:\n",
+        "  keyGenerateStrategies:\n"
+        "    ids:\n      keyGenerateType: column\n      keyGeneratorName: snowflake\n      logicTable: t_sale\n"
+        "      keyGenerateColumn: sale_id\n"
+        "  keyGenerators:\n",
+    ),
+    ("rules:\n", "dataSources:\n  ds_0:\n    standardJdbcUrl: jdbc:mysql://localhost/shop_0\n    password:\nrules:\n"),
+)
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_whole_file_in_the_form_of_the_manual_is_read_as_it_is(newer: bool) -> None:
+    text = (FOLDER / "rules" / "shop.yaml").read_text("utf-8")
+    for old, new in NEWER if newer else ():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    file = RuleFile(text)
+    assert file.tables == tuple(SHOP)
+    for table, (columns, place) in SHOP.items():
+        spec = file.spec(table, {"made": "LocalDateTime"})
+        rule = build_rule(spec, table, {name: type_ for name, (type_, _) in columns.items()})
+        assert str(rule.route({name: value for name, (_, value) in columns.items()})) == place
+
+
 def test_the_forms_documented_after_5_5_2_are_read() -> None:
     """Keys' strategies stand beside the tables there; binding tables and generators say nothing about a row's place."""
     text = """
