@@ -251,7 +251,8 @@ def test_a_whole_file_in_the_form_of_the_manual_is_read_as_it_is(newer: bool) ->
         assert text.count(old) == 1
         text = text.replace(old, new)
     file = RuleFile(text)
-    assert file.tables == tuple(SHOP)
+    assert file.tables == (*SHOP, "t_country")
+    assert build_rule(file.spec("t_country", databases=["ds_0", "ds_1"]), "t_country", {}).broadcast
     for table, (columns, place) in SHOP.items():
         spec = file.spec(table, {"made": "LocalDateTime"})
         rule = build_rule(spec, table, {name: type_ for name, (type_, _) in columns.items()})
