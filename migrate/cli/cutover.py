@@ -17,7 +17,7 @@ from migrate.model.words import counted
 from migrate.processes.parent import follow_parent
 from migrate.state import database, switch
 from migrate.state import migration as migrations
-from migrate.state.cutover import Direction
+from migrate.state.cutover import SwitchDirection
 from migrate.web import serve
 
 Rehearse = Annotated[
@@ -44,7 +44,7 @@ Without = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="With --without: apply. The default is a dry run.")]
 
 
-def _command(direction: Direction, name: str, told: str) -> Callable[..., None]:
+def _command(direction: SwitchDirection, name: str, told: str) -> Callable[..., None]:
     """A command that moves applications. told: its help."""
 
     def command(
@@ -63,12 +63,12 @@ def _command(direction: Direction, name: str, told: str) -> Callable[..., None]:
 
 
 cutover = _command(
-    Direction.THERE,
+    SwitchDirection.TO_TARGETS,
     "cutover",
     "Switch applications to the targets: block writes at the sources, drain, compare, switch, allow writes.",
 )
 rollback = _command(
-    Direction.BACK,
+    SwitchDirection.TO_SOURCES,
     "rollback",
     "Switch applications back to the sources. Nothing that was written at the targets is lost.",
 )
@@ -97,12 +97,12 @@ class _Asked:
             raise ConfigError("--yes goes with --without only")
 
 
-def _go(context: typer.Context, direction: Direction, asked: _Asked) -> None:
+def _go(context: typer.Context, direction: SwitchDirection, asked: _Asked) -> None:
     if context.obj.reverse:
         raise ConfigError("`migrate cutover` and `migrate rollback` take no --reverse", hint="leave out --reverse")
     asked.check()
     settings = context.obj.load("cutover")
-    context.obj.rollback = direction is Direction.BACK
+    context.obj.rollback = direction is SwitchDirection.TO_SOURCES
 
     def say(line: str) -> None:
         if not asked.as_json:
@@ -148,7 +148,7 @@ def _told(report: CutoverReport | None) -> None:
     if report.rehearsed:
         out.print(f"ready; the freeze would take about {report.freeze_seconds:.1f} s ({parts})")
         return
-    side, way = ("targets", "rollback") if report.direction is Direction.THERE else ("sources", "cutover")
+    side, way = ("targets", "rollback") if report.direction is SwitchDirection.TO_TARGETS else ("sources", "cutover")
     out.print(
         f"switched: applications are at the {side}; nobody could write for {report.freeze_seconds:.2f} s ({parts})"
     )

@@ -20,7 +20,7 @@ from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came
 from migrate.cutover.phase_hooks import Phase, StepHooks
 from migrate.state import cutover
-from migrate.state.cutover import Direction
+from migrate.state.cutover import SwitchDirection
 
 
 class Cutover:
@@ -121,7 +121,7 @@ class Cutover:
         self._end.give_back_left()
 
     def _hooks(self) -> StepHooks:
-        phase = Phase.CUTOVER if self._context.direction is Direction.THERE else Phase.ROLLBACK
+        phase = Phase.CUTOVER if self._context.direction is SwitchDirection.TO_TARGETS else Phase.ROLLBACK
         return StepHooks(self._context.settings, phase, self._report.rehearsed)
 
     def _comparison(self) -> StreamComparison:

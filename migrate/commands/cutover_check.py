@@ -12,7 +12,7 @@ from migrate.cutover.catch_up import pass_up_to
 from migrate.model.errors import ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.settings import Settings
-from migrate.state.cutover import Direction
+from migrate.state.cutover import SwitchDirection
 from migrate.status import late_triggers, readiness
 from migrate.verify.catch_up import CatchUp
 from migrate.verify.recheck import hurrier
@@ -30,7 +30,9 @@ def check(context: CutoverContext) -> None:
     else:
         foreign.compare(context.settings, context.state)
         # After a rollback the forward stream writes where applications have triggers by now.
-        late_triggers.refuse_triggers(context.state, streams if context.direction is Direction.THERE else streams[:1])
+        late_triggers.refuse_triggers(
+            context.state, streams if context.direction is SwitchDirection.TO_TARGETS else streams[:1]
+        )
     common = context.settings, context.state, context.direction
     preconditions.refuse_unready(*common, streams, context.plan, context.servers, context.without)
     refuse_holes(context)

@@ -18,7 +18,7 @@ from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position
-from migrate.state.cutover import Direction
+from migrate.state.cutover import SwitchDirection
 from migrate.state.switch import Side
 from migrate.state.switch_lease import SwitchLease
 from migrate.target.routing import Plan
@@ -36,7 +36,7 @@ class CutoverContext:
 
     settings: Settings
     state: sa.Engine
-    direction: Direction
+    direction: SwitchDirection
     say: Say
     side: Side
     stream: Settings
@@ -55,7 +55,7 @@ class CutoverContext:
         cls,
         settings: Settings,
         state: sa.Engine,
-        direction: Direction,
+        direction: SwitchDirection,
         say: Say,
         without: Collection[str] = (),
         alone: SwitchLease | None = None,
@@ -70,7 +70,7 @@ class CutoverContext:
             migrations.get(connection, settings.name)
         plan_there = stored_plan(settings, state)
         back = reversed_settings(settings, plan_there)
-        is_there = direction is Direction.THERE
+        is_there = direction is SwitchDirection.TO_TARGETS
         side = Side.SOURCE if is_there else Side.TARGET
         with state.connect() as connection:
             known = migrations.find(connection, back.name) is not None

@@ -15,7 +15,7 @@ from migrate.cutover.lock import nobody_came, still_at
 from migrate.model.errors import CutoverAborted, MigrateError, PreflightError, ServerError
 from migrate.state import compared, cutover, switch
 from migrate.state.compared import Because
-from migrate.state.cutover import Direction, Outcome, StepState
+from migrate.state.cutover import Outcome, StepState, SwitchDirection
 from migrate.state.switch import Writes
 
 _ROLLBACK, _CUTOVER = "`migrate rollback --without NAME`", "`migrate cutover --without NAME`"
@@ -59,7 +59,7 @@ class CutoverEnd:
         try:
             self._context.other_blocks.give_back(still)
         except ServerError as error:
-            back = _ROLLBACK if self._context.direction is Direction.THERE else _CUTOVER
+            back = _ROLLBACK if self._context.direction is SwitchDirection.TO_TARGETS else _CUTOVER
             hint = f"{back} goes back without a server that is lost for good"
             raise ServerError(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint) from error.__cause__
 

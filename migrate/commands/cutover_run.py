@@ -19,17 +19,17 @@ from migrate.cutover.phase_hooks import Phase, after_error, around
 from migrate.model.errors import PreflightError, ServerError
 from migrate.settings import Settings
 from migrate.state import cutover, switch
-from migrate.state.cutover import CutoverRun, Direction, Outcome
+from migrate.state.cutover import CutoverRun, Outcome, SwitchDirection
 from migrate.state.switch import Side
 
-_PHASES = {Direction.THERE: Phase.CUTOVER, Direction.BACK: Phase.ROLLBACK}
+_PHASES = {SwitchDirection.TO_TARGETS: Phase.CUTOVER, SwitchDirection.TO_SOURCES: Phase.ROLLBACK}
 
 
 def switch_over(
     settings: Settings,
     state: sa.Engine,
     config: Path,
-    direction: Direction,
+    direction: SwitchDirection,
     say: Say,
     *,
     rehearse: bool = False,
@@ -61,7 +61,7 @@ def switch_over(
 
 
 def delivered(
-    settings: Settings, state: sa.Engine, direction: Direction, without: Collection[str], say: Say
+    settings: Settings, state: sa.Engine, direction: SwitchDirection, without: Collection[str], say: Say
 ) -> dict[str, str]:
     """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
     with closing(Cutover(CutoverContext.of(settings, state, direction, say, without))) as run:
@@ -81,7 +81,7 @@ def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[st
                 return
             raise PreflightError("no cutover is under way", hint="`migrate status` says where applications are")
         if last.outcome is Outcome.SWITCHED:
-            way = "rollback" if last.direction is Direction.THERE else "cutover"
+            way = "rollback" if last.direction is SwitchDirection.TO_TARGETS else "cutover"
             raise PreflightError(
                 f"run {last.number} has switched: writes stay stopped at the side that applications left",
                 hint=f"`migrate {_command(last.direction)}` again does the rest; to go back, `migrate {way}`",
@@ -102,7 +102,7 @@ def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collectio
         side = switch.get(connection, settings.name).side
         if not cutover.blocked(connection, settings.name, side):
             return False
-    direction = Direction.THERE if side is Side.SOURCE else Direction.BACK
+    direction = SwitchDirection.TO_TARGETS if side is Side.SOURCE else SwitchDirection.TO_SOURCES
     with closing(Cutover(CutoverContext.of(settings, state, direction, say, without))) as left:
         left.give_back_left()
     return True
@@ -140,7 +140,7 @@ def end_if_open(settings: Settings, state: sa.Engine, number: int, say: Say, wit
 
 
 def _end_earlier(
-    settings: Settings, state: sa.Engine, direction: Direction, say: Say, without: Collection[str]
+    settings: Settings, state: sa.Engine, direction: SwitchDirection, say: Say, without: Collection[str]
 ) -> bool:
     """End a run that was killed; whether that is all that was asked for."""
     last = latest(settings, state)
@@ -180,5 +180,5 @@ def end(
             interrupted.finish(run.number)
 
 
-def _command(direction: Direction) -> str:
-    return "cutover" if direction is Direction.THERE else "rollback"
+def _command(direction: SwitchDirection) -> str:
+    return "cutover" if direction is SwitchDirection.TO_TARGETS else "rollback"

@@ -39,7 +39,7 @@ def refuse_elsewhere(state: sa.Engine, migration: str, side: Side) -> None:
 def refuse_unready(
     settings: Settings,
     state: sa.Engine,
-    direction: cutover.Direction,
+    direction: cutover.SwitchDirection,
     streams: tuple[Settings, Settings],
     plan: Plan,
     servers: Sequence[LeftServer],
@@ -51,7 +51,7 @@ def refuse_unready(
     the side that is left, without those that are gone (`without`).
     """
     stream, other = streams
-    there = cutover.Direction.THERE
+    there = cutover.SwitchDirection.TO_TARGETS
     lag = settings.cutover.max_lag_seconds
     held = readiness.problems(stream, state, plan, lag, without, PATIENCE)
     held += reverse_stream.of_moved(moved(settings, state))

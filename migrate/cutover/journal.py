@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migrate.cutover.phase_hooks import StepHooks
 from migrate.state import cutover
-from migrate.state.cutover import Direction, StepState
+from migrate.state.cutover import StepState, SwitchDirection
 
 log = structlog.get_logger("migrate.cutover")
 STEPS = ("check", "catch up", "stop writes", "lock", "drain", "compare", "roles", "switch", "release")
@@ -26,7 +26,7 @@ _FOLLOWED = STEPS[: STEPS.index("switch")]
 class CutoverReport:
     """What a cutover, or its rehearsal, came to."""
 
-    direction: Direction
+    direction: SwitchDirection
     run: int = 0
     rehearsed: bool = False
     measured: bool = False  # of a rehearsal: it stopped writes too

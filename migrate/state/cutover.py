@@ -17,9 +17,11 @@ from migrate.state.database import metadata, now
 from migrate.state.switch import Side
 
 
-class Direction(StrEnum):
-    THERE = "there"  # from the sources to the targets
-    BACK = "back"
+class SwitchDirection(StrEnum):
+    """Which side applications are to be at."""
+
+    TO_TARGETS = "there"
+    TO_SOURCES = "back"
 
 
 class Outcome(StrEnum):
@@ -73,7 +75,7 @@ blocks = sa.Table(
 @dataclass(frozen=True, slots=True)
 class CutoverRun:
     number: int
-    direction: Direction
+    direction: SwitchDirection
     outcome: Outcome
     started: datetime
     finished: datetime | None
@@ -108,7 +110,7 @@ class Block:
     run: int = 0
 
 
-def begin(connection: sa.Connection, migration: str, direction: Direction) -> int:
+def begin(connection: sa.Connection, migration: str, direction: SwitchDirection) -> int:
     """Note a new run; returns its number. The caller holds the lease."""
     last = connection.execute(sa.select(sa.func.max(runs.c.run)).where(runs.c.migration == migration)).scalar()
     number = int(last or 0) + 1
@@ -132,7 +134,7 @@ def latest(
         .order_by(runs.c.run.desc())
         .limit(1)
     ).one_or_none()
-    return CutoverRun(int(row[0]), Direction(row[1]), Outcome(row[2]), *row[3:]) if row else None
+    return CutoverRun(int(row[0]), SwitchDirection(row[1]), Outcome(row[2]), *row[3:]) if row else None
 
 
 def freezes(connection: sa.Connection, migration: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from migrate.cutover.reverse_settings import SUFFIX
 from migrate.model import process_names
 from migrate.settings import Settings
 from migrate.state import compared, cutover, lease, switch, verification
-from migrate.state.cutover import CutoverRun, Direction, Outcome
+from migrate.state.cutover import CutoverRun, Outcome, SwitchDirection
 from migrate.state.switch import Side
 from migrate.status import late_triggers, reverse_stream, unlike_tables
 from migrate.status.blocker import REPAIR, VERIFY
@@ -64,7 +64,7 @@ def read(settings: Settings, state: sa.Engine, now: Snapshot) -> StageFacts:
     if last is not None and last.open:  # nothing else counts
         return known
     at_target = side is Side.TARGET
-    was_left = at_target or (done is not None and done.direction is Direction.BACK)
+    was_left = at_target or (done is not None and done.direction is SwitchDirection.TO_SOURCES)
     left = Side.SOURCE if at_target else Side.TARGET
     writable = write_access.ended(settings, state, left) if was_left else []
     ended = at_target and followed and not there and not back

@@ -12,7 +12,7 @@ from enum import StrEnum
 from migrate.copy.throttle import Pace
 from migrate.model.command import Command
 from migrate.settings import Settings
-from migrate.state.cutover import CutoverRun, Direction, Outcome
+from migrate.state.cutover import CutoverRun, Outcome, SwitchDirection
 from migrate.state.switch import Side
 from migrate.status import blockers
 from migrate.status.blocker import (
@@ -104,7 +104,7 @@ def standing_of(known: StageFacts) -> StageStatus:
 
 
 def _switching(run: CutoverRun) -> StageStatus:
-    command = "cutover" if run.direction is Direction.THERE else "rollback"
+    command = "cutover" if run.direction is SwitchDirection.TO_TARGETS else "rollback"
     switched = run.outcome is Outcome.SWITCHED
     next_ = Command.of(command if switched else f"{command} --abort")
     kind = Kind.RUN_SWITCHED if switched else Kind.RUN_OPEN
@@ -142,7 +142,7 @@ def _at_source(known: StageFacts) -> StageStatus:
         held, next_ = ([], None) if stands is None else (stands.held, stands.next)
         first = next_ if next_ not in (None, DRAIN, WATCH, VERIFY, REPAIR) else known.unlike[0].remedy
         stands = StageStatus(Stage.CATCHING_UP if stands is None else stands.stage, [*known.unlike, *held], first)
-    if known.done is not None and known.done.direction is Direction.BACK:
+    if known.done is not None and known.done.direction is SwitchDirection.TO_SOURCES:
         opened = _opened(known)
         if stands is not None:
             return StageStatus(Stage.REVERSED, [*stands.held, *opened, *back.held], stands.next)

@@ -21,7 +21,7 @@ from migrate.model.errors import OwnershipLost, PreflightError, ServerError
 from migrate.model.table import Table
 from migrate.settings import Settings, State, parse
 from migrate.state import cutover
-from migrate.state.cutover import Block, Direction, Outcome
+from migrate.state.cutover import Block, Outcome, SwitchDirection
 from migrate.state.switch import Side
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
@@ -153,7 +153,7 @@ def test_what_a_later_run_has_noted_stays_noted(case: Case, monkeypatch: pytest.
     """Lost: the note of a run that had closed a server again, to a process of the run before that hung while it opened
     it. A kill of the later run then left the server closed, and nothing said so."""
     with case.state.begin() as connection:
-        earlier = cutover.begin(connection, case.name, Direction.THERE)
+        earlier = cutover.begin(connection, case.name, SwitchDirection.TO_TARGETS)
     case.stop()
     suspended, end = case.blocks(), WriteBlocks._end
 
@@ -163,7 +163,7 @@ def test_what_a_later_run_has_noted_stays_noted(case: Case, monkeypatch: pytest.
             case.give_back()  # as by `--abort` elsewhere
             with case.state.begin() as connection:
                 cutover.came_to(connection, case.name, earlier, Outcome.ABORTED)
-                number = cutover.begin(connection, case.name, Direction.THERE)
+                number = cutover.begin(connection, case.name, SwitchDirection.TO_TARGETS)
             case.blocks().stop(number, lambda _connection: None)
 
     monkeypatch.setattr(WriteBlocks, "_end", late)

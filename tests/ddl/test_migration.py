@@ -16,7 +16,7 @@ from migrate.ddl.statement import read
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import parse
 from migrate.state import cutover, switch
-from migrate.state.cutover import Direction, Outcome
+from migrate.state.cutover import Outcome, SwitchDirection
 from migrate.state.ddl import Goal
 from migrate.state.switch import Side, Writes
 from sandbox.stack import Sandbox
@@ -88,7 +88,7 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     name = laid.settings.name
     with laid.state().begin() as connection:
         switch.put(connection, name, Side.TARGET, Writes.OPEN)
-        run = cutover.begin(connection, name, Direction.BACK)
+        run = cutover.begin(connection, name, SwitchDirection.TO_SOURCES)
     with pytest.raises(PreflightError, match="is not ended"), runner.held(servers, laid.state()):
         pass  # lost: the way to give writes back: the lease of it was taken for as long as the statements took
     with laid.state().begin() as connection:

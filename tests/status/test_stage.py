@@ -15,7 +15,7 @@ from migrate.copy.throttle import Pace
 from migrate.model import command, process_names
 from migrate.model.command import Command
 from migrate.model.errors import Code, ConfigError
-from migrate.state.cutover import CutoverRun, Direction, Outcome
+from migrate.state.cutover import CutoverRun, Outcome, SwitchDirection
 from migrate.state.reached import BROKER, NO_OFFSET, SWITCH, LostMessages
 from migrate.state.stop_reason import StopReason
 from migrate.state.switch import Side
@@ -82,11 +82,11 @@ def facts(now: Snapshot | None = None, **changes: Any) -> StageFacts:
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def run(direction: Direction, outcome: Outcome) -> CutoverRun:
+def run(direction: SwitchDirection, outcome: Outcome) -> CutoverRun:
     return CutoverRun(3, direction, outcome, AT, None, None)
 
 
-THERE, BACK = run(Direction.THERE, Outcome.DONE), run(Direction.BACK, Outcome.DONE)
+THERE, BACK = run(SwitchDirection.TO_TARGETS, Outcome.DONE), run(SwitchDirection.TO_SOURCES, Outcome.DONE)
 AT_TARGET: dict[str, Any] = {"side": Side.TARGET, "last": THERE, "done": THERE}
 FOLLOWED: dict[str, Any] = {**AT_TARGET, "followed": True}
 STOPPED_PARTITION = {
@@ -191,11 +191,11 @@ T = TableState
         (facts(), Stage.READY, "migrate cutover --rehearse"),
         (facts(stopped=["main"]), Stage.READY, "migrate cutover --abort"),
         # under way
-        (facts(last=run(Direction.THERE, Outcome.RUNNING)), Stage.SWITCHING, "migrate cutover --abort"),
-        (facts(last=run(Direction.BACK, Outcome.ABORTING)), Stage.SWITCHING, "migrate rollback --abort"),
-        (facts(last=run(Direction.THERE, Outcome.SWITCHED)), Stage.SWITCHING, "migrate cutover"),
-        (facts(last=run(Direction.BACK, Outcome.SWITCHED)), Stage.SWITCHING, "migrate rollback"),
-        (facts(last=run(Direction.THERE, Outcome.ABORTED)), Stage.READY, "migrate cutover --rehearse"),
+        (facts(last=run(SwitchDirection.TO_TARGETS, Outcome.RUNNING)), Stage.SWITCHING, "migrate cutover --abort"),
+        (facts(last=run(SwitchDirection.TO_SOURCES, Outcome.ABORTING)), Stage.SWITCHING, "migrate rollback --abort"),
+        (facts(last=run(SwitchDirection.TO_TARGETS, Outcome.SWITCHED)), Stage.SWITCHING, "migrate cutover"),
+        (facts(last=run(SwitchDirection.TO_SOURCES, Outcome.SWITCHED)), Stage.SWITCHING, "migrate rollback"),
+        (facts(last=run(SwitchDirection.TO_TARGETS, Outcome.ABORTED)), Stage.READY, "migrate cutover --rehearse"),
         # applications are at the targets
         (facts(**AT_TARGET), Stage.SWITCHED, "migrate --reverse verify"),
         (facts(back=NO_REVERSE, **AT_TARGET), Stage.SWITCHED, "migrate --reverse init"),
@@ -268,7 +268,7 @@ SNAPSHOTS = [
     snapshot(halted=[STOPPED_PARTITION, STOPPED_CHECK], **NOBODY),
     snapshot(unanswered=["away"], gone={"shop"}, endings=ENDED, **NOBODY),
 ]
-RUNS = [None, *(run(direction, outcome) for direction, outcome in product(Direction, Outcome))]
+RUNS = [None, *(run(direction, outcome) for direction, outcome in product(SwitchDirection, Outcome))]
 
 
 @pytest.mark.parametrize("side", Side)

@@ -13,8 +13,7 @@ import pytest
 from migrate.commands.parked import ParkedListing
 from migrate.model.command import Command, Direction
 from migrate.state.alarms import Alarm
-from migrate.state.cutover import CutoverRun, JournalEntry, Outcome, StepState
-from migrate.state.cutover import Direction as SwitchDirection
+from migrate.state.cutover import CutoverRun, JournalEntry, Outcome, StepState, SwitchDirection
 from migrate.state.reached import LostMessages
 from migrate.state.status_history import PastStatus, StatusSample
 from migrate.state.switch import Application, Side, Switch, Writes
@@ -152,7 +151,7 @@ def details(value: str = "x") -> Details:
         switch=Switch(3, Side.SOURCE, Writes.OPEN, THEN),
         applications=[Application(value, 3, THEN)],
         certificates=[certificate],
-        run=CutoverRun(2, SwitchDirection.THERE, Outcome.ABORTED, THEN, THEN, 0.75),
+        run=CutoverRun(2, SwitchDirection.TO_TARGETS, Outcome.ABORTED, THEN, THEN, 0.75),
         journal=[JournalEntry(value, StepState.FAILED, THEN, value)],
         aside={"shop": SetAside(listing)},
         foreign=[foreign, {**foreign, "key": None}],

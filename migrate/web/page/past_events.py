@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from migrate.model.times import in_utc
-from migrate.state.cutover import CutoverRun, Direction
+from migrate.state.cutover import CutoverRun, SwitchDirection
 from migrate.status.look import Look
 from migrate.status.snapshot import Snapshot
 from migrate.verify.certificate import verdict
@@ -31,7 +31,7 @@ def events(look: Look, details: Details) -> list[Event]:
 
 
 def run_name(run: CutoverRun) -> str:
-    return f"{'cutover' if run.direction is Direction.THERE else 'rollback'} {run.number}"
+    return f"{'cutover' if run.direction is SwitchDirection.TO_TARGETS else 'rollback'} {run.number}"
 
 
 def _of_switch(details: Details) -> Iterator[Event]:
