@@ -75,6 +75,11 @@ TURNED: Mapping[str, Mapping[str, str | int | float]] = {
         **_BOTH,
         "tx_isolation": "SERIALIZABLE",
         "tx_read_only": 1,
+        "transaction_isolation": "SERIALIZABLE",
+        "transaction_read_only": 1,
+        "character_set_collations": "utf8mb4=utf8mb4_general_ci",
+        "block_encryption_mode": "aes-256-cbc",
+        "mhnsw_default_distance": "cosine",
         "innodb_snapshot_isolation": 1,
         "sql_mode": "ORACLE,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH,EMPTY_STRING_IS_NULL,TRADITIONAL",
         "old_mode": "NO_DUP_KEY_WARNINGS_WITH_IGNORE,ZERO_DATE_TIME_CAST",
@@ -100,7 +105,7 @@ TURNED: Mapping[str, Mapping[str, str | int | float]] = {
         "idle_write_transaction_timeout": 1,
     },
 }
-"""By kind of server; each differs from the stated value."""
+"""By kind of server, of any version; each differs from the stated value."""
 WITHOUT_GLOBAL = frozenset(
     {"sql_log_bin", "use_secondary_engine", "show_create_table_verbosity", "show_create_table_skip_secondary_engine"}
     | {"query_cache_type"}  # cannot be turned on where the server started without
@@ -111,10 +116,16 @@ JUDGED = frozenset(
 """What preflight wants as it is: applications write by the global value."""
 
 
+def turned_at(server: DatabaseServer) -> dict[str, str | int | float]:
+    """Those that a server of its version has."""
+    known = {str(name).lower() for name, _ in server.query("SHOW GLOBAL VARIABLES")}
+    return {name: value for name, value in TURNED[str(server.flavour)].items() if name in known}
+
+
 @contextmanager
 def turned(server: DatabaseServer, but: Collection[str] = ()) -> Iterator[None]:
     """Every global of `TURNED`, but for some, until the block ends. Sessions that are open keep their values."""
-    values = {name: value for name, value in TURNED[str(server.flavour)].items() if name not in but}
+    values = {name: value for name, value in turned_at(server).items() if name not in but}
     with closing(server.connect()) as own, own.cursor() as cursor:
         before = {}
         for name in values:

@@ -20,7 +20,7 @@ from migrate.state import database
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.helpers import address, globally, scratch, session
-from tests.turned import TURNED, WITHOUT_GLOBAL, turned
+from tests.turned import WITHOUT_GLOBAL, turned, turned_at
 
 _TIME = "timestamp"
 """Where it is not set, the moment that it is."""
@@ -56,7 +56,7 @@ def test_every_variable_of_a_session_is_stated_or_left_for_a_reason(box: Sandbox
 
 def test_the_turned_values_are_those_of_all_that_is_stated(box: Sandbox) -> None:
     with session(box.source) as connection:
-        assert set(values_of(connection)) - WITHOUT_GLOBAL == set(TURNED[str(box.flavour)])
+        assert set(values_of(connection)) - WITHOUT_GLOBAL == set(turned_at(box.source))
 
 
 def test_sessions_are_the_same_whatever_the_globals_are(box: Sandbox) -> None:
