@@ -90,7 +90,9 @@ class Planner:
                 names = ", ".join(name_of(one) for one, _ in held)
                 told = StopError(
                     f"a key may be in only one table of group '{answer.planned.group}', and this one is in {names}",
-                    hint="delete it where it does not belong, and the partition continues by itself",
+                    hint="delete it where it does not belong, and the partition continues by itself; where these are"
+                    " two rows with one id, the group's tables need `key` with the sharding columns, and `home`"
+                    " (docs/sharding.md)",
                     code=Code.MESSAGE,
                 )
                 self._skipped.skip_or_raise(answer.planned.table, key, told, "as its sources have it")

@@ -270,6 +270,7 @@ def test_a_key_that_two_tables_have_stops_its_partition_at_each_try_until_one_ha
         for one in tries:
             (error,) = one.failed.values()
             assert "a key may be in only one table of group 'all'" in error.message
+            assert "need `key` with the sharding columns, and `home`" in error.hint
         assert (1, 0, "a") in side.rows()
         side.kept.markers.clear()
         side.at_source("DELETE FROM t")

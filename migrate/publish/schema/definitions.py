@@ -30,6 +30,7 @@ class Selected:
     key: tuple[str, ...] | None = None  # what it began with; it stays
     needs: frozenset[str] = frozenset()  # columns that the sharding rules or the row conditions look at
     rules: tuple[TableRule, ...] = ()  # of the targets, and of the sources where they have one
+    forward: bool = True  # of the stream from the sources
     applies: bool = False  # ddl: apply, where applications are at the sources
     follows_standby: bool = False  # what comes at a side that applications have left: `follows`, and apply
 

@@ -263,6 +263,7 @@ def _selected(planned: PlannedTable, *, forward: bool = True) -> Selected:
         planned.table.key,
         frozenset(needs),
         rules,
+        forward=forward,
         applies=forward and planned.ddl == "apply",
         follows_standby=planned.ddl in ("ignore", "apply"),
     )

@@ -11,7 +11,7 @@ from migrate.model.errors import Code, StopError
 from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
 from migrate.publish.schema import row_limits
-from migrate.publish.schema.ddl import Ddl
+from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
 from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from migrate.publish.schema.statement import Statement
@@ -23,6 +23,10 @@ _FOLLOW = (
     "make its target tables the same by hand, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
 )
+_TYPED = 200
+"""Characters of a statement that a hint repeats."""
+_OF_SHELLS = frozenset('"`$\\!')
+"""What a shell, or the hint's own quotes, would read otherwise."""
 _FOLLOW_AND_REPAIR = (
     "make its target tables the same by hand, set tables[].ddl: ignore, start again, and run `migrate verify --repair`,"
     f" which brings the values of the source; or undo it at the source, {COPY_AGAIN}"
@@ -110,12 +114,25 @@ class Policy:
             if step.since not in self._known.applied:
                 raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name), step.since)
         elif not self._follows(step, name):
-            raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else _FOLLOW)
+            follow = _follow_by(step) if selected.forward else _FOLLOW
+            raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else follow)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
 
     def _follows(self, step: Step, name: Name) -> bool:
         selected = self._known.selected[name]
         return selected.follows_standby if step.standby else selected.follows
+
+
+def _follow_by(step: Step) -> str:
+    """What goes on behind an ALTER TABLE at the source, with the command that runs it at the target tables."""
+    if step.ddl.verb is not Verb.ALTER or len(step.ddl.tables) > 1:
+        return _FOLLOW
+    sql = " ".join(step.statement.legible.split()).rstrip("; ")
+    typed = sql if len(sql) <= _TYPED and not set(sql) & _OF_SHELLS else "STATEMENT"
+    return (
+        f'`migrate ddl run "{typed}" --side targets` runs it at the target tables; then set tables[].ddl: ignore and'
+        f" start again; or undo it at the source, {COPY_AGAIN}"
+    )
 
 
 def _sql(step: Step, name: Name) -> str:

@@ -1,7 +1,8 @@
-"""Which rows a table's definition keeps out besides by columns and keys: by CHECK constraints, periods and partitions.
+"""Which rows a table's definition keeps out besides by columns and whole keys: by CHECK constraints, periods,
+partitions, and unique keys over beginnings of columns or over expressions.
 
-Target tables have the CHECKs, periods and partitions that the source had when they were made
-(`migrate.mysql.definition`): once the source keeps out less, they refuse rows that it takes (3819 and 4025; 1526).
+Target tables have those that the source had when they were made (`migrate.mysql.definition`): once the source keeps out
+less, they refuse rows that it takes (3819 and 4025; 1526), or rows make way for each other that it has both (1062).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from migrate.mysql import key_parts
 from migrate.publish.schema.session import codec_of
 from migrate.publish.schema.sqltext import Token, tokens
 
@@ -33,6 +35,8 @@ def lifted(before: str, after: str, made: str, *, mariadb: bool) -> str:
     for what, of in (("CHECK", _checks), ("PERIOD", _periods)):
         if set(of(old)) & set(of(there)) - set(of(new)):
             return f"a {what} that the target tables have is lifted"
+    if {*key_parts.only_of(made, after)} - {*key_parts.only_of(made, before)}:
+        return "a unique key that the target tables have tells other rows apart"
     bounds = _bounds(old) if _bounds(there) else ()
     return "its partitions take other rows than those of the target tables" if bounds and bounds != _bounds(new) else ""
 
