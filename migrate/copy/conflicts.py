@@ -7,7 +7,6 @@ where a foreign key changed it, which is in no log: then it is read at the sourc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -15,13 +14,11 @@ from migrate.model.change import Key
 from migrate.model.table import Table
 from migrate.state import pending_markers
 from migrate.state.schema_history_reader import HistoryReader
-from migrate.target.refresh import refresh_message
+from migrate.target.refresh import requeued_refresh
 from migrate.target.rows import slices
 
 _KEYS = 50
 """In a message: of the longest keys they are far below what a broker takes."""
-_REQUEUED = 1
-"""By which `migrate.model.message_reader.senders` knows who sends it."""
 
 
 def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys: Sequence[Key]) -> None:
@@ -32,5 +29,5 @@ def have_refreshed(connection: sa.Connection, migration: str, table: Table, keys
     """
     if keys and HistoryReader(lambda action: action(connection), migration).foreign_keys().get(table.id):
         parts = slices(list(dict.fromkeys(keys)), _KEYS)
-        messages = [(table.id, replace(refresh_message(table, part), id=_REQUEUED)) for part in parts]
+        messages = [(table.id, requeued_refresh(table, part)) for part in parts]
         pending_markers.put(connection, migration, messages, copied=False)

@@ -259,7 +259,11 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
 
 def _of_own_values(plan: Plan) -> Iterator[Problem]:
     """Of rows that are there: no event says which values they have in a new column."""
-    found = {column for one in plan.shards for column in own_values(one.trial.before.columns, one.trial.after.columns)}
+    found = {
+        column
+        for one in plan.shards
+        for column in own_values(one.trial.before.columns, one.trial.after.columns, plan.logical.renamed)
+    }
     for column in sorted(found):
         yield Problem(f"column {column} {OWN_VALUES}", OWN_VALUES_WAY_OUT)
 

@@ -11,7 +11,7 @@ from migrate.ddl.levels import Level
 from migrate.model.errors import PreflightError
 from migrate.mysql.quoting import table as quoted_table
 from migrate.publish.schema import ddl
-from migrate.publish.schema.alter_effects import NOT_COLUMNS, takes_rows
+from migrate.publish.schema.alter_effects import NOT_COLUMNS, renamed_columns, takes_rows
 from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.sqltext import Token, tokens
 from migrate.publish.schema.token_cursor import TokenCursor
@@ -78,20 +78,7 @@ class LogicalStatement:
     @property
     def renamed(self) -> dict[str, str]:
         """The old name of each column that gets another one, by the new one."""
-        found = {}
-        for clause in self.clauses:
-            cursor = TokenCursor(clause, _NO_DATABASE)
-            if cursor.words("RENAME", "COLUMN"):
-                cursor.words("IF", "EXISTS")
-                old = cursor.name().text
-                cursor.word("TO")
-                found[cursor.name().text] = old
-            elif cursor.word("CHANGE"):
-                cursor.word("COLUMN")
-                cursor.words("IF", "EXISTS")
-                old = cursor.name().text
-                found[cursor.name().text] = old
-        return {new: old for new, old in found.items() if new != old}
+        return renamed_columns(self.clauses)
 
 
 def _clauses(level: Level | None) -> list[str]:
@@ -130,6 +117,8 @@ def without_level(sql: str) -> str:
     """An ALTER TABLE as a log has it, without the algorithm, the lock and the wait that it names: they were for the
     server where it was run. Any other text as it is."""
     text = sql.strip().removesuffix(";").rstrip()
+    if "/*!" in text or "/*M!" in text.upper():
+        return text  # refused by `read`
     try:
         parsed = ddl.parse(text, tokens(text, 0, _NEWEST, mariadb=False), _NO_DATABASE)
     except ValueError:

@@ -32,7 +32,7 @@ from migrate.state.database import in_transaction
 from migrate.state.migration import Migration, Topic
 from migrate.target import chunk_fence, outdated
 from migrate.target.pool import TargetPool
-from migrate.target.refresh import refresh_message
+from migrate.target.refresh import requeued_refresh
 from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 
 log = structlog.get_logger("migrate.requeue")
@@ -153,7 +153,7 @@ class OutdatedKeys:
     def _ask(self, planned: PlannedTable, topic: Topic, keys: list[Key], producer: OrderedProducer) -> None:
         for key in keys:
             number = planned.partition(key, topic.partitions)
-            producer.produce(topic.name, number, encode(refresh_message(planned.table, [key])))
+            producer.produce(topic.name, number, encode(requeued_refresh(planned.table, [key])))
         if not producer.flush(30.0):
             raise ServerError("Kafka did not confirm refreshes within 30 s", hint="they are asked for again by itself")
         told = {"table": planned.table.full_name, "keys": len(keys)}

@@ -29,14 +29,20 @@ def columns(create: str) -> dict[str, str]:
     return {found[1]: found[2] for line in create.splitlines() if (found := _COLUMN.match(line))}
 
 
-def own_values(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+def own_values(before: Mapping[str, str], after: Mapping[str, str], renamed: Mapping[str, str]) -> list[str]:
     """The columns that a table has got, and what gives the rows of each server values of their own there.
 
-    before, after: as `columns` gives them. A column that has another name and else is as it was keeps its values.
+    before, after: as `columns` gives them. renamed: the old names of columns, which keep their values, by the new ones,
+    in any case.
     """
-    gone = {text for name, text in before.items() if name not in after}
-    added = {name: text for name, text in after.items() if name not in before and text not in gone}
+    had = {name.lower() for name in before} - {_quoted(old).lower() for old in renamed.values()}
+    kept = had | {_quoted(new).lower() for new in renamed}
+    added = {name: text for name, text in after.items() if name.lower() not in kept}
     return [f"{name} {what}" for name, text in added.items() if (what := own_value(text))]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def own_value(column: str) -> str:

@@ -15,7 +15,6 @@ from migrate.publish.outbox import Outbox
 from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.definitions import full
 from migrate.publish.schema.policy import Step
-from migrate.publish.schema.statement import first_word
 from migrate.publish.schema.token_cursor import Name
 from migrate.state.migration import Migration
 from migrate.target.routing import PlannedTable
@@ -79,7 +78,7 @@ class DdlMessages:
 def _message(source: str, step: Step, name: Name, gtid: str, at: int) -> Message:
     return Message(
         *name,
-        kind_of(step.ddl, step.statement.sql),
+        kind_of(step.ddl),
         (),
         source,
         step.since.incarnation,
@@ -100,10 +99,10 @@ def text_of(sql: str) -> str:
     return "" if _PASSWORD.search(sql) else sql
 
 
-def kind_of(ddl: Ddl, sql: str) -> str:
+def kind_of(ddl: Ddl) -> str:
     """Canal's type of a statement."""
     if ddl.verb is Verb.INDEX:
-        return "DINDEX" if first_word(sql) == "DROP" else "CINDEX"
+        return "DINDEX" if ddl.drops else "CINDEX"
     if ddl.verb is Verb.ALTER and len(ddl.tables) > 1:
         return "RENAME"
     return _TYPES[ddl.verb]

@@ -21,8 +21,6 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
-from migrate.target.chunk_fence import WHOLE_TABLE
-from migrate.target.fence import CHUNK_FENCE
 from migrate.target.roles import missing
 
 OUTDATED = "_migrate_outdated"
@@ -47,19 +45,22 @@ def put(
     place: str,
     entries: Sequence[tuple[Key, bytes, Coordinate]],
 ) -> None:
-    """Note keys at a place, each with its hash and the coordinate of the change that was skipped."""
+    """Note keys at a place, each with its hash and the coordinate of the change that was skipped. Raises NoRole where
+    `migrate init` has not made the table. So do `put_end` and `ends`."""
     for start in range(0, len(entries), _BATCH):
         part = entries[start : start + _BATCH]
-        remove(connection, migration, table, place, [key_hash for _, key_hash, _ in part])
+        with _explained(connection, migration):
+            remove(connection, migration, table, place, [key_hash for _, key_hash, _ in part])
         arguments: list[object] = []
         for key, key_hash, at in part:
             arguments += (migration, table.source, place, key_hash, key_json(key), table.database, table.name, *at)
         marks = ", ".join(["(" + ", ".join(["%s"] * 11) + ")"] * len(part))
-        connection.execute(
-            f"INSERT INTO {OUTDATED} (migration, source, place, key_hash, key_text, table_schema, table_name,"
-            f" incarnation, file_no, tx, ordinal) VALUES {marks}",
-            arguments,
-        )
+        with _explained(connection, migration):
+            connection.execute(
+                f"INSERT INTO {OUTDATED} (migration, source, place, key_hash, key_text, table_schema, table_name,"
+                f" incarnation, file_no, tx, ordinal) VALUES {marks}",
+                arguments,
+            )
 
 
 def remove(connection: Connection, migration: str, table: Table, place: str, hashes: Sequence[bytes]) -> None:
@@ -80,19 +81,22 @@ def any_of(connection: Connection, migration: str) -> bool:
     return False
 
 
-def count(connection: Connection, migration: str, *, copied_only: bool = False) -> int:
-    """How many keys wait in this database. copied_only: of tables that no copy fills here."""
-    closed = (
-        f" AND EXISTS (SELECT 1 FROM {CHUNK_FENCE} AS f WHERE f.migration = o.migration AND f.source = o.source"
-        " AND f.table_schema = o.table_schema AND f.table_name = o.table_name"
-        f" AND f.chunk = {WHOLE_TABLE} AND f.closed = 1)"
-    )
+def count(connection: Connection, migration: str) -> int:
+    """How many keys wait in this database."""
     with _none_yet():
-        row = connection.one(
-            f"SELECT COUNT(*) FROM {OUTDATED} AS o WHERE o.migration = %s{closed if copied_only else ''}", (migration,)
-        )
+        row = connection.one(f"SELECT COUNT(*) FROM {OUTDATED} WHERE migration = %s", (migration,))
         return int(row[0]) if row else 0
     return 0
+
+
+def waiting(connection: Connection, migration: str) -> set[TableId]:
+    """Tables that have a key that waits in this database."""
+    with _none_yet():
+        rows = connection.query(
+            f"SELECT DISTINCT source, table_schema, table_name FROM {OUTDATED} WHERE migration = %s", (migration,)
+        )
+        return {(str(row[0]), str(row[1]), str(row[2])) for row in rows}
+    return set()
 
 
 def of_tables(connection: Connection, migration: str) -> set[TableId]:
@@ -128,26 +132,21 @@ def find(connection: Connection, migration: str, source: str, place: str, key_ha
 
 def put_end(connection: Connection, migration: str, id_: TableId, end: Coordinate) -> None:
     """In the transaction that closes a table's chunk fence: where its source's log ended once its chunks were done."""
-    try:
+    with _explained(connection, migration):
         connection.execute(
             f"REPLACE INTO {_END} (migration, source, table_schema, table_name, incarnation, file_no, tx)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s)",
             (migration, *id_, *end[:3]),
         )
-    except pymysql.MySQLError as error:
-        raise _explained(error, connection, migration) from error
 
 
 def ends(connection: Connection, migration: str) -> dict[TableId, Coordinate]:
-    """Up to where changes of tables that are copied are filtered; of others nothing is, once they are copied.
-    Raises NoRole where `migrate init` has not made the table."""
-    try:
+    """Up to where changes of tables that are copied are filtered; of others nothing is, once they are copied."""
+    with _explained(connection, migration):
         rows = connection.query(
             f"SELECT source, table_schema, table_name, incarnation, file_no, tx FROM {_END} WHERE migration = %s",
             (migration,),
         )
-    except pymysql.MySQLError as error:
-        raise _explained(error, connection, migration) from error
     return {
         (str(row[0]), str(row[1]), str(row[2])): Coordinate(int(row[3]), int(row[4]), int(row[5]), 0) for row in rows
     }
@@ -177,5 +176,11 @@ def _none_yet() -> Iterator[None]:
             raise
 
 
-def _explained(error: pymysql.MySQLError, connection: Connection, migration: str) -> Exception:
-    return missing(connection.name, migration) if number(error) == NO_SUCH_TABLE else error
+@contextmanager
+def _explained(connection: Connection, migration: str) -> Iterator[None]:
+    try:
+        yield
+    except pymysql.MySQLError as error:
+        if number(error) != NO_SUCH_TABLE:
+            raise
+        raise missing(connection.name, migration) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TypeVar
 
 import pymysql
@@ -37,11 +38,18 @@ T = TypeVar("T")
 _KEYS = 200
 _LOCK_SECONDS = 5
 """Of waiting for an open transaction at the source; the partition is stopped then, and tried again."""
+_REQUEUED = 1
+"""By which `migrate.model.message_reader.senders` knows who sends it."""
 
 
 def refresh_message(table: Table, keys: Sequence[Key]) -> Message:
     """The request to read these keys again."""
     return refresh_of(table, [dict(zip(table.key, key, strict=True)) for key in keys])
+
+
+def requeued_refresh(table: Table, keys: Sequence[Key]) -> Message:
+    """As `refresh_message`, as the requeue process sends it: `senders` of a message tells it from another's by this."""
+    return replace(refresh_message(table, keys), id=_REQUEUED)
 
 
 def refresh_of(table: Table, rows: Sequence[Row]) -> Message:

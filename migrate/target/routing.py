@@ -249,9 +249,10 @@ class Plan:
         members: dict[str, set[TableId]] = {}
         for id_, planned in self.tables.items():
             members.setdefault(planned.group, set()).add(id_)
+        shared = {group: frozenset(ids) for group, ids in members.items()}  # one set for all tables of a group
         for id_, planned in self.tables.items():
             if planned.group:
-                self.tables[id_] = replace(planned, members=frozenset(members[planned.group]))
+                self.tables[id_] = replace(planned, members=shared[planned.group])
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
         spec = spec_of(wanted.sharding, wanted.name, databases=self.databases)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from migrate.model.change import NoChange
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ConfigError
 from migrate.model.table import Column, Kind, Table
@@ -75,8 +76,8 @@ class UpdateTimeFilter:
 
     def skips(self, intent: Intent, there: str | None) -> bool:
         """Whether a change is not written over a row. there: what the row, which is locked, has in the column."""
-        if intent.row is None or not self._is_before_end(intent.coordinate):
-            return False
+        if intent.row is None or isinstance(intent.origin, NoChange) or not self._is_before_end(intent.coordinate):
+            return False  # what was read at the source is as new as its row
         return is_older(self.column, intent.row.get(self.column.name), there)
 
     def _is_before_end(self, at: Coordinate) -> bool:

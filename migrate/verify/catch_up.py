@@ -14,14 +14,16 @@ from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model.errors import ServerError
 from migrate.model.message import REQUEUE
 from migrate.model.partition import Partition
+from migrate.model.table import TableId
 from migrate.mysql.errors import explained
 from migrate.publish.start_position import SourceEnd, source_end
 from migrate.settings import Settings
 from migrate.state import acknowledged, position, record
 from migrate.state import migration as migrations
 from migrate.state.pending_markers import Generations
-from migrate.target import outdated
+from migrate.target import chunk_fence, outdated
 from migrate.target.pool import TargetPool
+from migrate.target.routing import TargetDatabase
 from migrate.target.stored_plan import stored_plan
 
 log = structlog.get_logger("migrate.verify")
@@ -81,16 +83,23 @@ class CatchUp:
         return False
 
     def _skips(self) -> bool:
-        """Whether keys of tables that are copied wait to be refreshed, as the update-time filter skipped them."""
+        """Whether keys of tables of these sources, which are copied, wait to be refreshed, as the update-time filter
+        skipped them."""
         if not any(table.update_time for table in self._settings.tables):
             return False
-        plan = stored_plan(self._settings, self._state)
+        plan, name = stored_plan(self._settings, self._state), self._settings.name
+        waiting: set[TableId] = set()
+        closed: dict[TargetDatabase, Collection[TableId]] = {}
         with closing(TargetPool(self._settings)) as pool:
             for database in plan.used_databases:
                 with explained(f"{database.target}/{database.database}"):
-                    if outdated.count(pool.get(database), self._settings.name, copied_only=True):
-                        return True
-        return False
+                    waiting |= outdated.waiting(pool.get(database), name)
+                    closed[database] = chunk_fence.closed(pool.get(database), name)
+        return any(
+            all(id_ in closed[database] for database in planned.databases)
+            for id_ in waiting
+            if (planned := plan.tables.get(id_)) is not None and planned.table.source in self._sources
+        )
 
     def _published(self) -> bool:
         stored = self._positions(self._ends)

@@ -18,6 +18,8 @@ from migrate.delay.outdated_keys import OutdatedKeys
 from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import ServerError
+from migrate.model.message import REQUEUE
+from migrate.model.message_reader import senders
 from migrate.model.partition import Partition
 from migrate.state import consumed_total
 from migrate.state.migration import Migration, Topic
@@ -44,7 +46,7 @@ class Looks:
         self.consumed, self.topic_end = 5, 5
         self.position: Delivered = Delivered(True, END)
         self.passed: list[Coordinate] = []
-        self.sent: list[str] = []
+        self.sent: list[bytes] = []
         self.questions = 0
         self.away = False
         monkeypatch.setattr(TargetPool, "get", self._connection)
@@ -68,6 +70,9 @@ class Looks:
         reader: Any = SimpleNamespace(bounds=lambda *_: (0, self.topic_end))
         producer: Any = SimpleNamespace(produce=lambda *at: self.sent.append(at[-1]), flush=lambda _: True)
         self.outdated.look(reader, producer)
+        # Lost: nothing, but the broker was said to have lost what the requeue sent: it did not know its own requests.
+        assert {sender for one in self.sent for sender in senders(one)} <= {REQUEUE}
+        assert all(senders(one) for one in self.sent)
         return [json.loads(one)["data"][0]["id"] for one in self.sent]
 
 

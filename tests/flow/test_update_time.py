@@ -26,7 +26,9 @@ def test_an_older_change_is_skipped_until_the_table_is_caught_up_and_its_key_is_
     box: Sandbox, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
     columns, table = ", touched DATETIME NULL", "    update_time: touched\n"
-    flow = Flow(box, kafka, tmp_path, unique("older"), box.source, more=_MORE, columns=columns, table=table)
+    looks = ", compare_seconds: 0.5"
+    name = unique("older")
+    flow = Flow(box, kafka, tmp_path, name, box.source, more=_MORE, columns=columns, table=table, consume=looks)
 
     def change(*statements: str) -> None:
         box.source.execute(*statements, database=flow.database)
@@ -93,3 +95,6 @@ def test_an_older_change_is_skipped_until_the_table_is_caught_up_and_its_key_is_
         flow.drain()
         assert (outdated(), flow.differences(box.source)) == (0, [])
         assert flow.migration.ask("verify")["differences"] == 0
+        log = flow.children("requeue")[0].log.read_text("utf-8")
+        assert "lost" not in log, log  # it knows its own requests in the topic, and none is missing
+        assert flow.migration.ask("status")["halted"] == []

@@ -51,10 +51,21 @@ def test_what_gives_rows_values_of_their_own_is_told_from_what_gives_all_one(box
     source.execute(f"DROP DATABASE {database}")
 
 
-@pytest.mark.parametrize("kept", [{}, {"`a`": "int DEFAULT NULL"}])
-def test_a_column_that_was_renamed_keeps_its_values(kept: dict[str, str]) -> None:
-    moment = "datetime DEFAULT CURRENT_TIMESTAMP"
-    assert own_values({**kept, "`x`": moment}, {**kept, "`y`": moment}) == []
-    assert own_values({**kept, "`x`": moment}, {**kept, "`x`": moment, "`y`": moment}) == [
-        "`y` DEFAULT CURRENT_TIMESTAMP"
-    ]
+MOMENT = "datetime DEFAULT CURRENT_TIMESTAMP"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "renamed", "told"),
+    [
+        (["x"], ["y"], {"Y": "X"}, []),
+        (["x"], ["x", "y"], {}, ["y"]),
+        (["x"], ["y", "z"], {"y": "x"}, ["z"]),  # lost: the values of z, which is as x was
+        (["x"], ["x", "y"], {"y": "x"}, ["x"]),
+        (["x"], ["X"], {}, []),
+    ],
+)
+def test_a_column_that_was_renamed_keeps_its_values(
+    before: list[str], after: list[str], renamed: dict[str, str], told: list[str]
+) -> None:
+    had, has = ({f"`{name}`": MOMENT for name in names} for names in (before, after))
+    assert own_values(had, has, renamed) == [f"`{name}` DEFAULT CURRENT_TIMESTAMP" for name in told]

@@ -88,6 +88,7 @@ def test_only_what_was_committed_before_the_copy_ended_is_skipped(
     assert UpdateTimeFilter(VERSION, end).skips(Intent(("1",), row, at), "2") is before
     assert not UpdateTimeFilter(VERSION, end).skips(Intent(("1",), None, at), "2"), "a delete"
     assert not UpdateTimeFilter(VERSION, end).skips(Intent(("1",), {"id": "1"}, at), "2"), "the column came later"
+    assert not UpdateTimeFilter(VERSION, end).skips(Intent(("1",), row, NoChange.REFRESH), "2"), "a refresh"
 
 
 @pytest.mark.parametrize(

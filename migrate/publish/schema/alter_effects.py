@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from migrate.publish.schema.ddl import Ddl
@@ -78,6 +78,24 @@ def keeps_names(ddl: Ddl) -> bool:
         drops = drops or (cursor.word("DROP") and not _is_no_column(cursor.rest))
         adds = adds or _adds_columns(clause)
     return not (drops and adds)
+
+
+def renamed_columns(clauses: Iterable[Sequence[Token]]) -> dict[str, str]:
+    """The old name of each column that clauses of an ALTER give another one, by the new one."""
+    found = {}
+    for clause in clauses:
+        cursor = TokenCursor(clause, "")
+        if cursor.words("RENAME", "COLUMN"):
+            cursor.words("IF", "EXISTS")
+            old = cursor.name().text
+            cursor.word("TO")
+            found[cursor.name().text] = old
+        elif cursor.word("CHANGE"):
+            cursor.word("COLUMN")
+            cursor.words("IF", "EXISTS")
+            old = cursor.name().text
+            found[cursor.name().text] = old
+    return {new: old for new, old in found.items() if new != old}
 
 
 def _adds_columns(clause: Sequence[Token]) -> bool:

@@ -7,7 +7,7 @@ Statements"; MariaDB knowledge base, "ALTER TABLE"), and what is behind them is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from migrate.mysql.quoting import quote
@@ -40,6 +40,7 @@ class Ddl:
     tables: tuple[Mention, ...]
     clauses: tuple[tuple[Token, ...], ...] = ()
     like: bool = False
+    drops: bool = False  # an index
     selects: bool = False
     replaces: bool = False  # OR REPLACE
     if_absent: bool = False  # IF NOT EXISTS
@@ -209,7 +210,8 @@ def _drop(sql: str, cursor: TokenCursor) -> Ddl | None:
     if cursor.word("TEMPORARY"):
         return Ddl(Verb.DROP, sql, ())
     if not cursor.word("TABLE", "TABLES"):
-        return _index(sql, cursor)
+        index = _index(sql, cursor)
+        return index and replace(index, drops=True)
     cursor.words("IF", "EXISTS")
     mentions = [cursor.table()]
     while cursor.sign(","):

@@ -59,7 +59,11 @@ class Definitions:
         collations: Mapping[int, str] | None = None,
     ) -> None:
         self.selected = selected
-        self.versions = dict(versions)
+        self.versions = {
+            name: version if version.holds is None or version.holds in selected else replace(version, holds=None)
+            for name, version in versions.items()
+        }
+        """Of one that was taken out of the config nothing is followed, whatever name it has."""
         self._made, self._first = made, {name: version.create for name, version in versions.items()}
         self._charsets = charsets
         self._collations = collations

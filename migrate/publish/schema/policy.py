@@ -11,6 +11,7 @@ from migrate.model.errors import Code, StopError
 from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
 from migrate.publish.schema import row_limits
+from migrate.publish.schema.alter_effects import renamed_columns
 from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
 from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
@@ -104,7 +105,8 @@ class Policy:
         """Raises StopError where the targets would fill a new column with other values than the source has."""
         if not self._known.selected[name].applies or step.standby or step.since in self._known.applied:
             return
-        if found := own_values(columns(before.create), columns(after.create)):
+        renamed = renamed_columns((step.does or step.ddl).clauses)
+        if found := own_values(columns(before.create), columns(after.create), renamed):
             raise step.stop(name, f"column {found[0]} {OWN_VALUES}", _FOLLOW_AND_REPAIR)
 
     def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
