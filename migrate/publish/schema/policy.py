@@ -28,6 +28,10 @@ _TYPED = 200
 """Characters of a statement that a hint repeats."""
 _OF_SHELLS = frozenset('"`$\\!')
 """What a shell, or the hint's own quotes, would read otherwise."""
+_READS = ANSI_QUOTES | NO_BACKSLASH_ESCAPES | 0x1 | 0x2 | 0x200 | 0x400 | 1 << 29 | 1 << 32
+"""Bits of sql_mode by which a definition is read otherwise: also REAL_AS_FLOAT, PIPES_AS_CONCAT, ORACLE, MSSQL,
+HIGH_NOT_PRECEDENCE, and MariaDB's EMPTY_STRING_IS_NULL, which is MySQL's TIME_TRUNCATE_FRACTIONAL."""
+_EXPLICIT = "explicit_defaults_for_timestamp"
 _FOLLOW_AND_REPAIR = (
     "make its target tables the same by hand, set tables[].ddl: ignore, start again, and run `migrate verify --repair`,"
     f" which brings the values of the source; or undo it at the source, {COPY_AGAIN}"
@@ -130,7 +134,8 @@ def _follow_by(step: Step) -> str:
     if step.ddl.verb is not Verb.ALTER or len(step.ddl.tables) > 1:
         return _FOLLOW
     sql = " ".join(step.statement.legible.split()).rstrip("; ")
-    typed = sql if len(sql) <= _TYPED and not set(sql) & _OF_SHELLS else "STATEMENT"
+    is_typed = len(sql) <= _TYPED and not set(sql) & _OF_SHELLS and not _read_otherwise(step)
+    typed = sql if is_typed else "STATEMENT"
     return (
         f'`migrate ddl run "{typed}" --side targets` runs it at the target tables; then set tables[].ddl: ignore and'
         f" start again; or undo it at the source, {COPY_AGAIN}"
@@ -139,10 +144,22 @@ def _follow_by(step: Step) -> str:
 
 def _sql(step: Step, name: Name) -> str:
     """The statement as a session of ours reads it. Raises StopError where it may mean something else there."""
-    session = step.statement.session
-    if not step.statement.exact or session.mode & (ANSI_QUOTES | NO_BACKSLASH_ESCAPES):
-        raise step.stop(name, "its session's sql_mode or character set reads it in another way than ours", _FOLLOW)
+    if why := _read_otherwise(step):
+        raise step.stop(name, why, _FOLLOW)
     return step.statement.legible
+
+
+def _read_otherwise(step: Step) -> str:
+    """Why a session of ours would make another table of the statement than its own did; "" where it does not."""
+    session = step.statement.session
+    if not step.statement.exact or session.mode & _READS:
+        return "its session's sql_mode or character set reads it in another way than ours"
+    if session.time_zone not in ("", "+00:00", "UTC"):
+        return "its session's time zone gives a time in it another meaning than ours"
+    explicit = [session.variables(flavour).get(_EXPLICIT) for flavour in ("mysql", "mariadb")]
+    if 0 in explicit and any(token.is_word("TIMESTAMP") for clause in step.ddl.clauses for token in clause):
+        return f"its session's {_EXPLICIT} is off, which makes other TIMESTAMP columns than ours"
+    return ""
 
 
 def _generated(create: str) -> list[str]:
