@@ -136,7 +136,7 @@ class CatalogTables:
         """One of them. source: the source's name; key: the one named in the config, if any.
 
         Raises: PreflightError when the table is missing, is no InnoDB base table, or has no usable key, NoSuchKey for
-        one asked for; StopError when a column's type is not known.
+        one asked for; StopError when a column's type is not known, or its name has a line end.
         """
         connection, database = self.connection, self.database
         where = f"{connection.name}: table {database}.{name}"
@@ -195,6 +195,12 @@ def _column(row: _Row, where: str) -> Column:
         raise StopError(
             f"{where}, column {name}: type {column_type} is not known",
             hint="leave the table out",
+            code=Code.DEFINITION,
+        )
+    if "\n" in str(name):
+        raise StopError(
+            f"{where} has a name with a line end: column {str(name)!r}",
+            hint="leave the table out, or give the column another name",
             code=Code.DEFINITION,
         )
     generated = "GENERATED" in str(extra).upper() and "DEFAULT_GENERATED" not in str(extra).upper()

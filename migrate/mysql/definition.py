@@ -39,6 +39,8 @@ _OLD_TIME = re.compile(
     rf"^([ \t]*+`(?:[^`]|``)+` (?:datetime|timestamp|time)(?:\([1-6]\))?){re.escape(OF_OLD_TIMES)}", re.MULTILINE
 )
 _ESCAPED = re.compile(rb"\\(.)|''", re.S)
+_NAMED = re.compile(r"'(?:[^'\\]|\\.|'')*'|(`(?:[^`]|``)*`)", re.S)
+"""Texts, and names, which are the first group. What is read of a definition goes line by line."""
 _EMPTY = frozenset({1030, *HARMLESS})
 """Says only that the engine refused, of a number that stands elsewhere."""
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"%": b"\\%", b"_": b"\\_"}
@@ -71,6 +73,12 @@ def printed(connection: Connection, database: str, name: str) -> str:
             hint="leave the table out, or remove such bytes from its names, comments and expressions",
             code=Code.DEFINITION,
         ) from None
+    if any("\n" in found[1] for found in _NAMED.finditer(text) if found[1]):
+        raise StopError(
+            f"{connection.name}: the definition of {database}.{name} has a name with a line end",
+            hint="leave the table out, or give the column, key or constraint another name",
+            code=Code.DEFINITION,
+        )
     return unprinted.restored(connection, database, name, _OLD_TIME.sub(r"\1", text))
 
 

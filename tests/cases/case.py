@@ -10,7 +10,7 @@
     STATEMENT;
 
 Those of a case run in one session of an application at the source, `target` at the target's database in between.
-`{labels}` stands for so many labels of an ENUM that they are larger than a message may be.
+`{labels}` stands for so many labels of an ENUM that they are larger than a message may be, `{line_end}` for one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _read(path: Path) -> Case:
         else:
             pending += line
             if line.endswith(";"):
-                steps.append((phase, pending[:-1].replace("{labels}", _LABELS)))
+                steps.append((phase, pending[:-1].replace("{labels}", _LABELS).replace("{line_end}", "\n")))
                 pending = ""
     assert not pending, path
     assert all(phase for phase, _ in steps), path
