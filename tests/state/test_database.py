@@ -24,9 +24,10 @@ for module in pkgutil.iter_modules(migrate.state.__path__):
     importlib.import_module(f"migrate.state.{module.name}")  # so that each declares its table
 
 
-def reflected(state: sa.Engine) -> dict[str, sa.Table]:
+def reflected(state: sa.Engine, *only: str) -> dict[str, sa.Table]:
+    """Tables as the server has them: these, or all, which takes a third of a second."""
     found = sa.MetaData()
-    found.reflect(state)
+    found.reflect(state, only=only or None)
     return dict(found.tables)
 
 
@@ -36,7 +37,7 @@ def test_every_table_has_a_module_and_every_module_a_table(state: sa.Engine) -> 
 
 @pytest.mark.parametrize("name", sorted(database.metadata.tables))
 def test_the_declared_columns_are_the_created_ones(state: sa.Engine, name: str) -> None:
-    there, declared = reflected(state)[name], database.metadata.tables[name]
+    there, declared = reflected(state, name)[name], database.metadata.tables[name]
     assert {column.name for column in declared.columns} <= set(there.columns.keys())
     if declared.primary_key.columns:
         assert set(declared.primary_key.columns.keys()) == set(there.primary_key.columns.keys())
