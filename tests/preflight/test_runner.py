@@ -18,7 +18,7 @@ from migrate.target.routing import Plan
 from tests.helpers import SHARDING, make_settings, plain_table
 
 _TABLES = [{"name": f"shop.{name}", "sharding": SHARDING} for name in ("t", "u")]
-_OF_TARGETS = ["packet", "sql_mode", "time zone", "charset", "counters", "space"]
+_OF_TARGETS = ["packet", "sql_mode", "time zone", "charset", "full text", "counters", "space"]
 
 
 def settings() -> Settings:
