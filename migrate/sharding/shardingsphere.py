@@ -1,9 +1,9 @@
 """Reads a ShardingSphere 5 rule file as it is, and gives the `sharding:` mapping of a table from it.
 
 Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms, and broadcast tables, of
-`!BROADCAST` or of `broadcastTables`. Passed over:
-what does not decide where a row goes (data sources, key generators and their strategies, auditors, binding tables,
-`!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex` and `none`,
+`!BROADCAST` or of `broadcastTables`, which are in each of the data sources: of these the names are read. Passed over:
+what does not decide where a row goes (the data sources' connections, key generators and their strategies, auditors,
+binding tables, `!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex` and `none`,
 algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
 Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
@@ -36,6 +36,8 @@ _PASSED_OVER = frozenset(
     {"!SINGLE", "!READWRITE_SPLITTING", "!SQL_PARSER", "!SQL_TRANSLATOR", "!SQL_FEDERATION", "!TRANSACTION"}
     | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK"}
 )
+_RENAMED_BY = ("!READWRITE_SPLITTING", "!SHADOW")
+"""Rules after which the names that other rules use are those of groups of data sources."""
 _PER_TABLE = {
     "!ENCRYPT": "encryption",
     "!SHADOW": "shadow databases",
@@ -92,7 +94,10 @@ class RuleFile:
             raise ConfigError(f"{name} is not YAML: {error}") from None
         except ConfigError as error:
             raise ConfigError(f"{name}: {error.message}", hint=error.hint) from None
-        self._rule = self._sharding_rule(content)
+        self._renamed = False
+        whole = content if isinstance(content, dict) else {}
+        self._data_sources = whole.get("dataSources")
+        self._rule = self._sharding_rule(whole.get("rules"))
         _known(self._rule, _RULE_KEYS, f"{name}: !SHARDING")
         self._note_broadcast(self._rule.get("broadcastTables"), "!SHARDING.broadcastTables")
         self._tables = self._mapping(self._rule.get("tables"), "tables")
@@ -113,8 +118,9 @@ class RuleFile:
         """The mapping that build_rule() takes, for one logical table (its name in any case).
 
         `value_types` adds a Java type for a sharding column; `examples` adds them to a level, `database` or `table`,
-        that a class decides. `databases` are those that a broadcast table has a row in every one of. Raises ConfigError
-        for a table that is not in the file and for whatever is not supported, naming it.
+        that a class decides. `databases` are those of the config: a broadcast table is in each of them where the file
+        does not say what its data sources are. Raises ConfigError for a table that is not in the file and for whatever
+        is not supported, naming it.
         """
         if table.lower() in self._per_table:
             tag = self._per_table[table.lower()]
@@ -130,7 +136,8 @@ class RuleFile:
                     f"{self._name}: table '{name}' is a broadcast table, and under {other}",
                     hint="leave it out of one of the two: what the application does with it is not known",
                 )
-            spec: dict[str, object] = {"broadcast": [node(one, name) for one in sorted(databases)]}
+            where = self._broadcast_in() or databases
+            spec: dict[str, object] = {"broadcast": [node(one, name) for one in sorted(where)]}
         elif plain is not None:
             spec = self._plain(plain, self._mapping(self._tables[plain], f"tables.{plain}"))
         elif auto is not None:
@@ -140,8 +147,7 @@ class RuleFile:
             raise ConfigError(f"{self._name} has no table '{table}'", hint=f"tables there: {known}")
         return _with_examples(_with_value_types(spec, value_types or {}), examples or {}, f"{self._name}: {table}")
 
-    def _sharding_rule(self, content: object) -> dict[str, Any]:
-        rules = content.get("rules") if isinstance(content, dict) else None
+    def _sharding_rule(self, rules: object) -> dict[str, Any]:
         if not isinstance(rules, list):
             raise ConfigError(
                 f"{self._name} has no list 'rules'", hint="a ShardingSphere 5 file has rules: - !SHARDING"
@@ -149,6 +155,7 @@ class RuleFile:
         found = []
         for rule in rules:
             tag = rule.tag if isinstance(rule, _Tagged) else None
+            self._renamed |= tag in _RENAMED_BY
             if tag == "!SHARDING":
                 found.append(self._mapping(rule.value, "!SHARDING"))
             elif tag == "!BROADCAST":
@@ -165,6 +172,10 @@ class RuleFile:
         if not isinstance(tables, list | None) or not all(isinstance(table, str) for table in tables or ()):
             raise ConfigError(f"{self._name}: {key} must be a list of tables")
         self._broadcast.update((table.lower(), table) for table in tables or ())
+
+    def _broadcast_in(self) -> Collection[str]:
+        """The data sources that each broadcast table is in; none where the file does not tell."""
+        return () if self._renamed else self._mapping(self._data_sources, "dataSources")
 
     def _collect(self, tag: str, rule: object) -> None:
         tables = rule.get("tables") if isinstance(rule, dict) else None

@@ -291,6 +291,31 @@ def test_a_broadcast_table_is_in_every_database_under_the_name_that_the_file_has
     assert ([str(place) for place in rule.places], rule.broadcast) == (["ds_0.Countries", "ds_1.Countries"], True)
 
 
+BROADCAST = "rules:\n- !BROADCAST\n  tables: [countries]\n"
+TWO_SOURCES = f"dataSources: {{ds_1: {{}}, ds_0: {{}}}}\n{BROADCAST}"
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (TWO_SOURCES, ["ds_0.countries", "ds_1.countries"]),
+        (f"dataSources:\n{BROADCAST}", ["ds_0.countries", "ds_1.countries", "old.countries"]),
+        (f"{TWO_SOURCES}- !SINGLE\n", ["ds_0.countries", "ds_1.countries"]),
+        # Under these the rules' names are those of groups, each of some of the file's data sources.
+        (f"{TWO_SOURCES}- !READWRITE_SPLITTING\n", ["ds_0.countries", "ds_1.countries", "old.countries"]),
+        (f"{TWO_SOURCES}- !SHADOW\n", ["ds_0.countries", "ds_1.countries", "old.countries"]),
+    ],
+)
+def test_a_broadcast_table_is_in_the_data_sources_of_its_file(text: str, nodes: list[str]) -> None:
+    """The config may have further databases, as of another migration."""
+    assert RuleFile(text).spec("countries", databases=["old", "ds_1", "ds_0"]) == {"broadcast": nodes}
+
+
+def test_data_sources_that_are_no_mapping_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"file: dataSources must be a mapping"):
+        RuleFile(f"dataSources: [ds_0]\n{BROADCAST}", "file").spec("countries")
+
+
 def test_other_tables_of_the_file_may_be_what_we_cannot_do() -> None:
     text = changed("  tables:", "  tables:\n    other: {actualDataNodes: a.b, tableStrategy: {hint: {}}}")
     file = RuleFile(text + "- !SINGLE\n  tables: ['*.*']\n- !READWRITE_SPLITTING\n  dataSources: {}\n")

@@ -79,12 +79,24 @@ def test_a_java_type_that_the_file_does_not_know_is_given(tmp_path: Path) -> Non
         assert places(plan(written(tmp_path, RULES, table), "log"), "log", row) == [place]
 
 
-def test_a_broadcast_table_of_the_file_has_a_row_in_every_database_of_the_config(tmp_path: Path) -> None:
-    table = {"name": "shop.o*", "sharding": {"file": "rules.yaml", "logic-table": "countries"}}
-    made = plan(written(tmp_path, f"{RULES}- !BROADCAST\n  tables: [countries]\n", table), "orders")
-    planned = made.tables["s", "shop", "orders"]
-    assert [str(place) for place in planned.places] == [f"t0/db_{number}.countries" for number in range(4)]
+BROADCAST = f"{RULES}- !BROADCAST\n  tables: [countries]\n"
+COUNTRIES = {"name": "shop.o*", "sharding": {"file": "rules.yaml", "logic-table": "countries"}}
+
+
+@pytest.mark.parametrize(("old", "nodes"), [("", 2), ("dataSources: {ds_0: {}, ds_1: {}}\n", 4)])
+def test_a_broadcast_table_of_the_file_has_a_row_in_each_of_its_data_sources(
+    tmp_path: Path, old: str, nodes: int
+) -> None:
+    """Of a file without any: in every database of the config."""
+    planned = plan(written(tmp_path, BROADCAST.replace(old, ""), COUNTRIES), "orders").tables["s", "shop", "orders"]
+    assert [str(place) for place in planned.places] == [f"t0/db_{number}.countries" for number in range(nodes)]
     assert planned.broadcast
+
+
+def test_a_data_source_of_the_file_that_the_config_has_not_is_named(tmp_path: Path) -> None:
+    config = written(tmp_path, BROADCAST.replace("ds_1: {}", "ds_9: {}"), COUNTRIES)
+    with pytest.raises(ConfigError, match=r"shop\.orders: database 'ds_9' of the sharding rule is not under 'databases'"):
+        plan(config, "orders")
 
 
 @pytest.mark.parametrize("group", [{"group": "all"}, {"group": "all", "home": {"nodes": "shop.orders"}}])
