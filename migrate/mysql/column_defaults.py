@@ -1,4 +1,5 @@
-"""Whether the rows that a table has get the same value in a new column at every server that adds it.
+"""Whether rows get the same value in a column at every server that fills it: those that a table has in a new column,
+and those that an application writes.
 
 Source: MySQL manual, "Data Type Default Values"; MariaDB, "CREATE TABLE", under DEFAULT. Only what the servers print in
 SHOW CREATE TABLE is read.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 OWN_VALUES = "gives the rows that are there other values at the sources than at the targets"
 OWN_VALUES_WAY_OUT = (
@@ -61,6 +63,18 @@ def own_value(column: str) -> str:
     if all(_is_same(found[0]) for found in value):
         return ""
     return f"DEFAULT {column[value[0].start() : value[-1].end()]}"
+
+
+def filled_by_server(column: str) -> str:
+    """As `own_value`, and what an UPDATE that does not name the column gives it, `ON UPDATE CURRENT_TIMESTAMP`."""
+    tokens = [found for found in _TOKEN.finditer(column) if not found[0].startswith("/*")]
+    words = [found[0].upper() for found in tokens]
+    told = [own_value(column)]
+    for index, pair in enumerate(pairwise(words)):
+        if pair == ("ON", "UPDATE"):
+            value = [*_first_value(tokens[index + 2 :])]
+            told.append(column[tokens[index].start() : value[-1].end()])
+    return " ".join(filter(None, told))
 
 
 def _first_value(tokens: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:

@@ -48,6 +48,7 @@ BEYOND_INIT = (
     # the plan, and what the state database has of it
     schema.UPDATE_TIMES,
     schema.UNIQUE_KEYS,
+    schema.BROADCAST,
     schema.REVERSE_STREAM,
     server.TAKEN_BY_INIT,
     # each source
@@ -64,6 +65,7 @@ BEYOND_INIT = (
     schema.COUNTERS_OF_SOURCE,
     schema.SHARDS,
     schema.MISPLACED,
+    schema.FILLED_AT_NODES,
     schema.DEFINITIONS,
     schema.SAMPLES,
     schema.FULL_TEXT_AT_SOURCE,

@@ -3,8 +3,8 @@
 Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms, and broadcast tables, of
 `!BROADCAST` or of `broadcastTables`, which are in each of the data sources: of these the names are read. Passed over:
 what does not decide where a row goes (the data sources' connections, key generators and their strategies, auditors,
-binding tables, `!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex` and `none`,
-algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
+binding tables, `!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex`
+and `none`, algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
 Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
 

@@ -6,7 +6,7 @@ Costs 3 s: a merge on each of both servers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,6 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.message import Message, Received
 from migrate.model.message import Row as MessageRow
 from migrate.model.table import TableId
-from migrate.preflight.schema import reverse_stream
 from migrate.state.foreign import Kind
 from migrate.state.record import Partition
 from migrate.target.groups import misfits
@@ -132,22 +131,6 @@ def test_what_somebody_writes_at_any_node_of_a_standby_side_is_listed() -> None:
 def test_nodes_share_a_table_without_a_group_and_a_unique_key_holds_at_each() -> None:
     assert [*misfits(backwards().tables.values())] == []
     assert [*obstacles(PLAN)] == []
-
-
-@pytest.mark.parametrize("others", [(), ("z",)])
-def test_where_there_are_more_sources_preflight_says_which_one_the_reverse_stream_writes(others: Sequence[str]) -> None:
-    """Lost after a rollback: what the application of sharded sources would read of its copies at the others."""
-    names = ["s", *others]
-    settings = make_settings(
-        sources=[{"name": name, "host": name, "port": 1, "user": "u", "password": "p"} for name in names],
-        tables=[
-            {"name": "shop.t", "source": "s", "sharding": {"broadcast": "ds_${0..1}.t"}},
-            *({"name": "shop.u", "source": name, "sharding": {"nodes": "ds_0.u"}} for name in others),
-        ],
-    )
-    tables = [plain_table(), *(replace(plain_table(), source=name, name="u") for name in others)]
-    told = [one.message for one in reverse_stream.check(plan_of(*tables, settings=settings)) if one.mend]
-    assert told == ["after a cutover shop.t is written at source 's' alone"] * len(others)
 
 
 def test_a_rule_with_another_node_is_another_rule_in_both_directions() -> None:

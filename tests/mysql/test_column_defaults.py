@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from migrate.mysql.column_defaults import columns, own_value, own_values
+from migrate.mysql.column_defaults import columns, filled_by_server, own_value, own_values
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.helpers import unique
@@ -48,6 +48,29 @@ def test_what_gives_rows_values_of_their_own_is_told_from_what_gives_all_one(box
         found = own_value(columns(source.query(f"SHOW CREATE TABLE {database}.t")[0][1])["`c`"])
         assert own.lower() in found.lower(), (column, found)
         assert bool(found) == bool(own), (column, found)
+    source.execute(f"DROP DATABASE {database}")
+
+
+# Without what a server fills at an INSERT, and with it.
+FILLED = [
+    ("DATETIME NULL ON UPDATE CURRENT_TIMESTAMP", ["ON UPDATE CURRENT_TIMESTAMP"]),
+    (
+        "DATETIME(3) DEFAULT NOW(3) ON UPDATE NOW(3) COMMENT 'b'",
+        ["DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)"],
+    ),
+    ("CHAR(36) DEFAULT (UUID())", ["DEFAULT (UUID())", "DEFAULT UUID()"]),
+    ("INT NOT NULL AUTO_INCREMENT UNIQUE", ["AUTO_INCREMENT"]),
+    ("VARCHAR(40) DEFAULT 'ON UPDATE now()' COMMENT 'ON UPDATE now()'", [""]),
+]
+
+
+def test_what_each_server_fills_a_column_with_is_told_with_what_an_update_does(box: Sandbox, flavour: Flavour) -> None:
+    database, source = unique("filled"), box.source
+    source.execute(f"CREATE DATABASE {database}")
+    for column, told in FILLED:
+        source.execute("DROP TABLE IF EXISTS t", f"CREATE TABLE t (id INT, c {column})", database=database)
+        found = filled_by_server(columns(source.query(f"SHOW CREATE TABLE {database}.t")[0][1])["`c`"])
+        assert found.upper().replace("TIMESTAMP()", "TIMESTAMP") in told, (column, found)
     source.execute(f"DROP DATABASE {database}")
 
 

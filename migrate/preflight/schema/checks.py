@@ -27,6 +27,7 @@ from migrate.preflight.check import (
 from migrate.preflight.result import Result, problems
 from migrate.preflight.schema import (
     auto_increment,
+    broadcast,
     cascades,
     charsets,
     existing,
@@ -159,6 +160,7 @@ RULES = declare("sharding", Group.SCHEMA, At.HERE, _plan, ())
 GROUPS = declare("group", Group.SCHEMA, At.HERE, lambda visit: groups.check(visit.plan), PLANNED)
 UPDATE_TIMES = declare(update_time.CHECK, Group.SCHEMA, At.HERE, lambda visit: update_time.check(visit.plan), PLANNED)
 UNIQUE_KEYS = declare("unique keys", Group.SCHEMA, At.HERE, lambda visit: unique_keys.check(visit.plan), PLANNED)
+BROADCAST = declare(broadcast.CHECK, Group.SCHEMA, At.HERE, lambda visit: broadcast.check(visit.plan), PLANNED)
 REVERSE_STREAM = declare("reverse stream", Group.SCHEMA, At.HERE, _reverse_stream, PLANNED)
 
 
@@ -223,6 +225,14 @@ MISPLACED = declare_each(
     At.SOURCE,
     _PLANNED,
     lambda visit, planned: misplaced.check(visit.connection, planned),
+    AT_SOURCE_PLANNED,
+)
+FILLED_AT_NODES = declare_each(
+    broadcast.CHECK,
+    Group.SCHEMA,
+    At.SOURCE,
+    _PLANNED,
+    lambda visit, planned: broadcast.check_filled(visit.connection, planned),
     AT_SOURCE_PLANNED,
 )
 DEFINITIONS = declare_each("table", Group.SCHEMA, At.SOURCE, _PLANNED, _definition, AT_SOURCE_PLANNED)

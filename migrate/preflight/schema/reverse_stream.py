@@ -8,21 +8,8 @@ from migrate.target.routing import Plan
 
 
 def check(plan: Plan) -> list[Result]:
-    """A note for each, as what is not cut over can be migrated all the same; and for each broadcast table that other
-    sources may have a copy of, which no stream writes."""
-    sources = {source for source, _, _ in plan.tables}
+    """A note for each, as what is not cut over can be migrated all the same."""
     found = [
-        Result(
-            "reverse stream",
-            one.table.full_name,
-            Verdict.NOTE,
-            f"after a cutover {one.table.full_name} is written at source '{one.table.source}' alone",
-            "where other sources have this broadcast table too, give it the same rows there before a rollback",
-        )
-        for one in plan.tables.values()
-        if one.broadcast and len(sources) > 1
-    ]
-    found += [
         Result(
             "reverse stream",
             table.full_name,
