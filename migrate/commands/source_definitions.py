@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from migrate.commands.table_changes import TableChanges
-from migrate.model.errors import ConfigError
 from migrate.model.table import TableId
 from migrate.mysql import definition
 from migrate.mysql.connection import connect
 from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import phase, position, schema_history
+from migrate.target.changed_rule import changed_rule
 from migrate.target.routing import Plan, PlannedTable
 
 
@@ -87,10 +87,7 @@ def _rules(
         if unread or not before.rule_hash or key in changes.conditions:
             rules[key] = replace(before, rule_hash=planned.rule_hash), planned.base_hash
         elif before.rule_hash != planned.rule_hash:
-            raise ConfigError(
-                f"{planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
-                hint="restore them, or start a new migration under another name",
-            )
+            raise changed_rule(planned, before.rule_hash)
         elif bases.get(key) != planned.base_hash:
             other_bases.append(planned)
     return rules, other_bases

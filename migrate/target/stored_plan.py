@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import Settings
 from migrate.state import phase, schema_history
+from migrate.target.changed_rule import changed_rule
 from migrate.target.routing import Plan
 
 
@@ -26,8 +27,5 @@ def stored_plan(settings: Settings, state: sa.Engine) -> Plan:
         )
     for key, planned in plan.tables.items():
         if begun.get(key, planned.rule_hash) != planned.rule_hash:
-            raise ConfigError(
-                f"{planned.table.full_name}: columns, key, sharding rule, places or group changed since it began",
-                hint="restore them, or start a new migration under another name",
-            )
+            raise changed_rule(planned, begun[key])
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import yaml
 from migrate.model.errors import ConfigError
 from migrate.model.table import Table
 from migrate.settings.loading import load
-from migrate.target.routing import Plan
+from migrate.target.changed_rule import changed_rule
+from migrate.target.routing import Plan, PlannedTable
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
@@ -80,7 +82,7 @@ def test_a_java_type_that_the_file_does_not_know_is_given(tmp_path: Path) -> Non
 
 
 BROADCAST = f"{RULES}- !BROADCAST\n  tables: [countries]\n"
-COUNTRIES = {"name": "shop.o*", "sharding": {"file": "rules.yaml", "logic-table": "countries"}}
+COUNTRIES: dict[str, Any] = {"name": "shop.o*", "sharding": {"file": "rules.yaml", "logic-table": "countries"}}
 
 
 @pytest.mark.parametrize(("old", "nodes"), [("", 2), ("dataSources: {ds_0: {}, ds_1: {}}\n", 4)])
@@ -95,8 +97,26 @@ def test_a_broadcast_table_of_the_file_has_a_row_in_each_of_its_data_sources(
 
 def test_a_data_source_of_the_file_that_the_config_has_not_is_named(tmp_path: Path) -> None:
     config = written(tmp_path, BROADCAST.replace("ds_1: {}", "ds_9: {}"), COUNTRIES)
-    with pytest.raises(ConfigError, match=r"shop\.orders: database 'ds_9' of the sharding rule is not under 'databases'"):
+    with pytest.raises(ConfigError, match=r"shop\.orders: database 'ds_9' of the sharding rule is not"):
         plan(config, "orders")
+
+
+def test_a_further_database_under_a_broadcast_table_is_refused_with_the_nodes_of_before(tmp_path: Path) -> None:
+    """The nodes that the refusal names give the rule of before."""
+    no_sources = BROADCAST.replace("dataSources: {ds_0: {}, ds_1: {}}\n", "")
+
+    def planned(rules: str, sharding: dict[str, Any]) -> PlannedTable:
+        config = written(tmp_path, rules, {"name": "shop.orders", "sharding": sharding})
+        return plan(config, "orders").tables["s", "shop", "orders"]
+
+    by_file = COUNTRIES["sharding"]
+    before, now = planned(BROADCAST, by_file), planned(no_sources, by_file)
+    message = str(changed_rule(now, before.rule_hash))
+    named = re.search(r"name those of before, `sharding: (\{broadcast: .*\})`; or restore them, or start", message)
+    assert named is not None
+    assert yaml.safe_load(named[1]) == {"broadcast": ["ds_0.countries", "ds_1.countries"]}
+    assert planned(no_sources, yaml.safe_load(named[1])).rule_hash == before.rule_hash
+    assert "more nodes" not in str(changed_rule(now, planned(BROADCAST, {"nodes": "ds_0.countries"}).rule_hash))
 
 
 @pytest.mark.parametrize("group", [{"group": "all"}, {"group": "all", "home": {"nodes": "shop.orders"}}])
