@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any
 
-import pymysql
 import sqlalchemy as sa
 import structlog
 
 from migrate.chunks.sessions import Sessions
+from migrate.commands.foreign_carry_refusals import Child, TakenAlong, changed, partly_committed, refused, taken_along
 from migrate.commands.foreign_children import Children
 from migrate.model.change import Key
 from migrate.model.errors import Code, MigrateError, PreflightError, StopError
 from migrate.model.message import Row
 from migrate.model.table import TableId
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import explained, number
+from migrate.mysql.errors import explained
 from migrate.mysql.keys import among
 from migrate.mysql.quoting import quote, quote_all
 from migrate.mysql.quoting import table as quoted
@@ -40,15 +41,6 @@ _Written = tuple[PlannedTable, Key, Sequence[int]]
 """A row, and the places where it is to be, by their indexes."""
 _AS_APPLICATIONS = "SET SESSION foreign_key_checks = 1, innodb_lock_wait_timeout = 5, wait_timeout = 3600"
 """Their foreign keys hold for this row too; and nobody waits long behind it."""
-
-
-class _Child(NamedTuple):
-    """Rows that a foreign key changes along with the row that is written."""
-
-    table: str
-    key: str  # the foreign key's name
-    referenced: str  # columns of the parent, quoted
-    values: tuple[Any, ...] | None  # of the parent's row in these columns
 
 
 class Carrier:
@@ -131,7 +123,7 @@ class Carrier:
                     leading.hold(connection, self._settings.name)
                 try:
                     self._leave(*one, version)
-                except _TakenAlong as error:
+                except TakenAlong as error:
                     kept.append((one, error))
                 except MigrateError as error:  # the others are to leave all the same
                     failed.append(_stays(one[0], error))
@@ -145,36 +137,51 @@ class Carrier:
         holder, row = self._row(planned, key)
         homes = [] if row is None else [planned.places.index(one) for one in holder.places_of(row)]
         if now.source != seen.source or homes[:1] != ([] if seen.source is None else [seen.source[0]]):
-            raise _changed(planned, "standby")
+            raise changed(planned, "standby")
         if now.targets != seen.targets:
-            raise _changed(planned, "active")
-        if row is not None and seen.source is not None:
-            for home in homes:
-                self._write_at(holder, key, row, home, seen, version)
+            raise changed(planned, "active")
+        if row is not None and seen.source is not None and homes:
+            had = {home: seen.targets.get(home) for home in homes}
+            acting = {home: self._keys_on(holder.places[home]) if had[home] is not None else [] for home in homes}
+            with self._writing(holder, key, had, version) as opened:
+                for home, connection in opened.items():
+                    with refused(connection, holder):
+                        on_update = [one for one in acting[home] if one.on_update]
+                        self._write_at(connection, holder, key, row, home, seen, on_update)
         return homes
 
-    def _write_at(self, holder: PlannedTable, key: Key, row: Row, home: int, seen: Seen, version: int) -> None:
-        place, had = holder.places[home], seen.targets.get(home)
-        acting = [one for one in self._keys_on(place) if one.on_update] if had is not None else []
-        with self._writing(holder, place, key, had, version) as connection:
-            children = self._children(connection, holder, place, key, acting)
-            self._put(connection, holder, place, row, is_there=had is not None)
-            for child in children:
-                if self._values(connection, holder, place, key, child.referenced) != child.values:
-                    raise _taken_along(holder, child, "is to change")  # and nothing is committed
-            if seen.source is not None and self._digest(connection, holder, home, key) != seen.source[1]:
-                raise _changed(holder, "standby")
+    def _write_at(
+        self,
+        connection: Connection,
+        holder: PlannedTable,
+        key: Key,
+        row: Row,
+        home: int,
+        seen: Seen,
+        acting: Sequence[ForeignKey],
+    ) -> None:
+        place = holder.places[home]
+        children = self._children(connection, holder, place, key, acting)
+        self._put(connection, holder, place, row, is_there=home in seen.targets)
+        for child in children:
+            if self._values(connection, holder, place, key, child.referenced) != child.values:
+                raise taken_along(holder, child, "is to change")  # and nothing is committed
+        if seen.source is not None and self._digest(connection, holder, home, key) != seen.source[1]:
+            raise changed(holder, "standby")
 
     def _leave(self, planned: PlannedTable, key: Key, homes: Sequence[int], version: int) -> None:
-        """Delete a row where it was, and is not to be."""
-        for index, had in self._seen[planned.table.id, key].targets.items():
-            if index not in homes:
-                place = planned.places[index]
-                acting = [one for one in self._keys_on(place) if one.on_delete]
-                with self._writing(planned, place, key, had, version) as connection:
-                    for child in self._children(connection, planned, place, key, acting):
-                        raise _taken_along(planned, child, "is to leave that database")
-                    self._writer(planned, place).delete(connection, [key])
+        """Delete a row where it was, and is not to be: of a broadcast table at every node at once."""
+        left = {index: had for index, had in self._seen[planned.table.id, key].targets.items() if index not in homes}
+        together = [left] if planned.broadcast else [{index: had} for index, had in left.items()]
+        for some in filter(None, together):
+            acting = {index: self._keys_on(planned.places[index]) for index in some}
+            with self._writing(planned, key, some, version) as opened:
+                for index, connection in opened.items():
+                    place, on_delete = planned.places[index], [one for one in acting[index] if one.on_delete]
+                    with refused(connection, planned):
+                        for child in self._children(connection, planned, place, key, on_delete):
+                            raise taken_along(planned, child, "is to leave that database")
+                        self._writer(planned, place).delete(connection, [key])
 
     def _keys_on(self, place: Place) -> list[ForeignKey]:
         """Foreign keys that change rows with one of a place; asked once, and in no transaction, as it may take long."""
@@ -184,7 +191,7 @@ class Carrier:
 
     def _children(
         self, connection: Connection, planned: PlannedTable, place: Place, key: Key, acting: Sequence[ForeignKey]
-    ) -> list[_Child]:
+    ) -> list[Child]:
         """Rows that there are of the row in a place. acting: those of `_keys_on` that the write sets off."""
         found = []
         where, arguments = among(planned.table, [key])
@@ -194,7 +201,7 @@ class Carrier:
             mine = f"SELECT 1 FROM {quoted(*one.child)} WHERE ({quote_all(one.columns)}) IN ({parent}) LIMIT 1"
             if connection.query(mine, arguments):
                 values = self._values(connection, planned, place, key, theirs)
-                found.append(_Child(".".join(one.child), one.name, theirs, values))
+                found.append(Child(".".join(one.child), one.name, theirs, values))
         return found
 
     def _values(
@@ -226,9 +233,33 @@ class Carrier:
 
     @contextmanager
     def _writing(
-        self, planned: PlannedTable, place: Place, key: Key, had: str | None, version: int
+        self, planned: PlannedTable, key: Key, had: Mapping[int, str | None], version: int
+    ) -> Iterator[dict[int, Connection]]:
+        """A transaction in the database of each of these places, of which no two are in one. They are committed one
+        after the other when all is written, so that a place that refuses its row leaves none written.
+
+        had: by place, its digest there. Raises ServerError where a commit fails and others are done.
+        """
+        committed: list[int] = []
+        try:
+            with ExitStack() as transactions:
+                opened: dict[int, Connection] = {}
+                for index in reversed([*had]):  # the first is committed first
+                    transactions.push(partial(_note_committed, committed, index))
+                    one = self._transaction(planned, index, key, had[index], version)
+                    opened[index] = transactions.enter_context(one)
+                yield {index: opened[index] for index in had}
+        except MigrateError as error:
+            if not committed:
+                raise
+            raise partly_committed(error, planned, committed, had) from error
+
+    @contextmanager
+    def _transaction(
+        self, planned: PlannedTable, index: int, key: Key, had: str | None, version: int
     ) -> Iterator[Connection]:
         """A transaction in a place's database, in which the row there is locked, and is the one that was seen."""
+        place = planned.places[index]
         connection = self._session(place.database)
         with explained(connection.name):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # locks the gap where no row is
@@ -239,17 +270,9 @@ class Carrier:
                         f"{connection.name} is {held.role}: nothing is carried there", hint="see `migrate status`"
                     )
                 self._writer(planned, place).present(connection, [key])  # refuses the row of another key
-                if self._digest(connection, planned, planned.places.index(place), key) != had:
-                    raise _changed(planned, "active")
-                try:
-                    yield connection
-                except pymysql.err.IntegrityError as error:
-                    raise StopError(
-                        f"the active side refuses a row of {planned.table.full_name} (error {number(error)}): another"
-                        " row has its unique value, or a foreign key is violated",
-                        hint="carry or change that other row first, or `migrate foreign discard`",
-                        code=Code.KEY,
-                    ) from error
+                if self._digest(connection, planned, index, key) != had:
+                    raise changed(planned, "active")
+                yield connection
 
     def _digest(self, connection: Connection, planned: PlannedTable, place: int, key: Key) -> str | None:
         mixed = self._sessions.mixed(tuple(self._plan.members(planned)))
@@ -267,19 +290,10 @@ class Carrier:
             writer.insert(connection, [row])
 
 
-class _TakenAlong(StopError):  # noqa: N818 - it says what would be
-    """By a foreign key, which would change rows that nobody asked for."""
-
-    code = Code.KEY
-
-
-def _taken_along(planned: PlannedTable, child: _Child, what: str) -> StopError:
-    return _TakenAlong(
-        f"foreign key {child.key} would delete or change rows of {child.table} with a row of {planned.table.full_name}"
-        f" that {what}",
-        hint="where `migrate foreign list` has those rows, carry them first, or all at once (`migrate foreign carry"
-        " --all`); else move or delete them there, then try again",
-    )
+def _note_committed(committed: list[int], index: int, error: type[BaseException] | None, *_: object) -> None:
+    """For an ExitStack, beneath a transaction."""
+    if error is None:
+        committed.append(index)
 
 
 def _stays(planned: PlannedTable, error: MigrateError) -> MigrateError:
@@ -289,10 +303,3 @@ def _stays(planned: PlannedTable, error: MigrateError) -> MigrateError:
         reason=error.message,
     )
     return error
-
-
-def _changed(planned: PlannedTable, side: str) -> PreflightError:
-    return PreflightError(
-        f"a row of {planned.table.full_name} was changed at the {side} side meanwhile",
-        hint="it was not written; run `migrate foreign compare`, then try again",
-    )
