@@ -114,13 +114,15 @@ def _go(context: typer.Context, direction: SwitchDirection, asked: _Asked) -> No
             say("writes are given back; applications are where they were")
             return
         if asked.without:
-            delivered = cutover_run.delivered(settings, state, direction, asked.without, say)
+            delivered, notes = cutover_run.delivered(settings, state, direction, asked.without, say)
             for server, upto in delivered.items():
                 say(f"'{server}': {upto} is kept; what it took after that is lost")
             if not asked.yes:
+                for note in notes:
+                    say(note)
                 say("nothing was changed; --yes applies it, without a comparison")
                 if asked.as_json:
-                    print_json({"delivered": delivered})
+                    print_json({"delivered": delivered, "notes": notes})
                 return
         report = cutover_run.switch_over(
             *(settings, state, context.obj.path, direction, say),
@@ -138,6 +140,8 @@ def _told(report: CutoverReport | None) -> None:
     if report is None:
         out.print("the rest of an earlier run is done: applications are switched")
         return
+    for note in report.notes:
+        out.print(note, markup=False)
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in report.parts.items())
     if report.measured:
         out.print(

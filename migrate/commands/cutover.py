@@ -21,6 +21,7 @@ from migrate.cutover.lock import nobody_came
 from migrate.cutover.phase_hooks import Phase, StepHooks
 from migrate.state import cutover
 from migrate.state.cutover import SwitchDirection
+from migrate.target import broadcast
 
 
 class Cutover:
@@ -30,6 +31,9 @@ class Cutover:
         self._context = context
         self._journal = Journal(context.settings.name, context.state, context.say)
         self._report = CutoverReport(context.direction, parts=self._journal.parts)
+        if context.direction is SwitchDirection.TO_SOURCES:
+            lost = broadcast.notes_of_lost(context.plan, context.without)
+            self._report.notes += [*broadcast.notes_of_rollback(context.plan), *lost]
         self._end = CutoverEnd(self._context, self._journal, self._report)
 
     def close(self) -> None:
@@ -100,6 +104,11 @@ class Cutover:
                 self.finish(report.run, began)
             watch.settled()
         return report
+
+    @property
+    def notes(self) -> list[str]:
+        """What a rollback leaves to a person."""
+        return self._report.notes
 
     def delivered(self) -> dict[str, str]:
         """Of the servers that are gone, up to where their writes were published."""

@@ -62,10 +62,11 @@ def switch_over(
 
 def delivered(
     settings: Settings, state: sa.Engine, direction: SwitchDirection, without: Collection[str], say: Say
-) -> dict[str, str]:
-    """Of servers that are gone for good, up to where their writes were published. Raises PreflightError for others."""
+) -> tuple[dict[str, str], list[str]]:
+    """Of servers that are gone for good, up to where their writes were published; and what a rollback leaves to a
+    person. Raises PreflightError for others."""
     with closing(Cutover(CutoverContext.of(settings, state, direction, say, without))) as run:
-        return run.delivered()
+        return run.delivered(), run.notes
 
 
 def abort(settings: Settings, state: sa.Engine, say: Say, without: Collection[str] = ()) -> None:

@@ -34,6 +34,7 @@ class CutoverReport:
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each step
     keys: int = 0  # compared inside the freeze
     ends: dict[str, str] = field(default_factory=dict)  # by server, where its log ended in the freeze
+    notes: list[str] = field(default_factory=list)  # of a rollback: rows that are not at the sources, or not at all
 
 
 def unheard(say: Callable[[str], None]) -> Callable[[str], None]:

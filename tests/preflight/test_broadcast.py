@@ -10,6 +10,7 @@ from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.table import Table, TableId
 from migrate.preflight.result import Result, Verdict
 from migrate.preflight.schema import broadcast
+from migrate.target.broadcast import notes_of_lost, notes_of_rollback
 from migrate.target.routing import Plan, PlannedTable
 from tests.helpers import int_column, make_settings, plan_of
 from tests.preflight.support import Case, one, session
@@ -86,3 +87,17 @@ def test_columns_that_each_nodes_server_fills_are_named(case: Case) -> None:
     assert "AUTO_INCREMENT" not in message
     assert "same`" not in message
     assert "have the application give these columns' values in its statements" in mend
+
+
+def test_a_rollback_names_copies_that_are_old() -> None:
+    assert [*notes_of_rollback(reverse(planned("a")))] == []
+    (note,) = notes_of_rollback(reverse(planned("a", "b", "c")))
+    assert note.startswith("the reverse stream wrote a/shop.t alone: what b, c may have")
+
+
+def test_a_rollback_without_the_server_of_the_first_node_names_the_nodes_that_have_its_last_rows() -> None:
+    """Lost: these rows, by a repair that takes them for wrong ones."""
+    plan = reverse(planned("s"))
+    (note,) = notes_of_lost(plan, ["t2"])
+    assert "shop.t: what 't2' had not sent of this broadcast table is at t1/shop.t: run `migrate verify` before" in note
+    assert [*notes_of_lost(plan, ["t1"])] == [*notes_of_lost(plan, ["t1", "t2"])] == []

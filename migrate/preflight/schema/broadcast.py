@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from migrate.mysql import column_defaults, definition
 from migrate.mysql.connection import Connection
 from migrate.preflight.result import Result, Verdict
+from migrate.target.broadcast import OldCopies, old_copies
 from migrate.target.home import named
 from migrate.target.routing import Plan, PlannedTable
 
@@ -19,10 +20,8 @@ def check(plan: Plan) -> Iterator[Result]:
 
     plan: of the forward stream or of the reverse one, where the table is read at its nodes.
     """
-    for planned in plan.tables.values():
-        if planned.nodes:
-            yield _nodes(planned)
-            yield from _other_sources(plan, planned)
+    yield from (_nodes(planned) for planned in plan.tables.values() if planned.nodes)
+    yield from map(_other_sources, old_copies(plan))
 
 
 def _nodes(planned: PlannedTable) -> Result:
@@ -37,19 +36,15 @@ def _nodes(planned: PlannedTable) -> Result:
     return Result(CHECK, planned.table.full_name, Verdict.NOTE, told, mend)
 
 
-def _other_sources(plan: Plan, planned: PlannedTable) -> Iterator[Result]:
+def _other_sources(copies: OldCopies) -> Result:
+    planned, written, others = copies
+    name = planned.table.full_name
+    told = f"the reverse stream writes {name} at source '{written}' alone"
     if planned.broadcast:
-        mine = planned.table.source
-        every = {source for source, _, _ in plan.tables}
-        told = f"after a cutover {planned.table.full_name} is written at source '{mine}' alone"
-    else:
-        mine = planned.places[0].database.target
-        every = {place.database.target for one in plan.tables.values() for place in one.places}
-        told = f"the reverse stream writes {planned.table.full_name} at source '{mine}' alone"
-    if others := sorted(every - {mine}):
-        told += f": what {', '.join(others)} may have of it stays as it was at the cutover"
-        mend = "where other sources have this broadcast table too, give it the same rows there before a rollback"
-        yield Result(CHECK, planned.table.full_name, Verdict.NOTE, told, mend)
+        told = f"after a cutover {name} is written at source '{written}' alone"
+    told += f": what {', '.join(others)} may have of it stays as it was at the cutover"
+    mend = "where other sources have this broadcast table too, give it the same rows there before a rollback"
+    return Result(CHECK, name, Verdict.NOTE, told, mend)
 
 
 def check_filled(connection: Connection, planned: PlannedTable) -> Iterator[Result]:
