@@ -179,7 +179,7 @@ def run(
                 _refuse_replays(settings, state, chosen)
                 found = [stood.done[one[0].table.id] for one in together]
                 flavours, after = set(map(sessions.flavours, together)), binlog_ends(settings, chosen)
-                unlike = unlike_by_now(settings, chosen)
+                unlike = unlike_by_now(settings, chosen, begun.definitions)
                 with state.begin() as connection:
                     now = VerificationScope.now(connection, settings, every, lock=True)
                     _refuse_lost(connection, settings, stood.number)

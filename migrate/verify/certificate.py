@@ -31,6 +31,7 @@ BROADCAST = (
     " Of a broadcast table each node was compared so by itself, as it has every row; rows at the nodes were counted"
     " together."
 )
+MIRRORS = " Of a broadcast table each node but the first was held against the first one as a whole."
 MIXED = (
     " Between MySQL and MariaDB, between two versions of MariaDB, and with a server before MySQL 8, floating-point"
     " numbers were compared by value, JSON documents by their text, and all else by its bytes."
@@ -82,7 +83,7 @@ def make(
         "started": started.isoformat(timespec="milliseconds"),
         "finished": finished.isoformat(timespec="milliseconds"),
         "resumed": resumed,
-        "method": _method(flavours, json_types) + (BROADCAST if any(table.nodes for table in tables) else ""),
+        "method": _method(flavours, json_types, tables),
         "sources": [asdict(point) for point in sources],
         "tables": [_table(table) for table in tables],
         "rows": sum(table.rows for table in tables),
@@ -93,12 +94,14 @@ def make(
     }
 
 
-def _method(flavours: Collection[frozenset[str]], json_types: bool) -> str:
+def _method(flavours: Collection[frozenset[str]], json_types: bool, tables: Sequence[TableVerified]) -> str:
     plain = frozenset({"mysql"})
     told = {
         BITS: any(one != plain for one in flavours),
         MIXED: any(len(one) > 1 or "mysql 5" in one for one in flavours),
         JSON_TYPES if json_types else JSON: plain in flavours,
+        BROADCAST: any(table.nodes == table.places for table in tables),
+        MIRRORS: any(table.nodes > table.places for table in tables),  # read at its nodes, and written at one place
     }
     return METHOD + "".join(sentence for sentence, applies in told.items() if applies)
 

@@ -94,6 +94,8 @@ def _refuse_blindness(
     for one in tables:
         name = full_name(one.table.database, one.table.name)
         _refuse_blind(sessions.source(one.table.source), one.table, name, asked, unseen)
+    for mirror in planned.mirror_tables:
+        _refuse_blind(sessions.source(mirror.source), mirror, full_name(mirror.database, mirror.name), asked, unseen)
     for place in planned.places:
         _refuse_blind(sessions.targets.get(place.database), planned.table, quote(place.table), asked, unseen)
 

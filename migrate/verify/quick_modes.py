@@ -41,7 +41,7 @@ class TableReport:
     rows: int = 0  # at the source
     target_rows: int = 0
     by_place: dict[str, int] = field(default_factory=dict)  # rows; mode count alone
-    nodes: int = 1  # of a broadcast table, each with as many rows as the source; mode count alone
+    nodes: int = 1  # of a broadcast table, at either side: each has as many rows as the source
     last_key: list[str] | None = None  # mode count alone
     counts_differ: bool = False
     differences: int = 0
@@ -71,7 +71,8 @@ class QuickReport:
         lines = []
         for one in self.tables:
             looked = f" in {counted(one.chunks, 'chunk')}" if self.mode is not Mode.COUNT else ""
-            told = f"{one.table}: {counted(one.rows, 'row')} at the source, {_there(one)}{looked}"
+            nodes = f", a broadcast table of {one.nodes} nodes" if one.nodes > 1 else ""
+            told = f"{one.table}{nodes}: {counted(one.rows, 'row')} at the source, {_there(one)}{looked}"
             told += f", last key {one.last_key}" if one.last_key else ""
             told += f", {counted(one.differences, 'difference')}"
             lines.append(told + (f", {counted(one.in_motion, 'key')} not judged" if one.in_motion else ""))
@@ -103,9 +104,9 @@ class QuickReport:
 
 def _there(one: TableReport) -> str:
     """How many rows are at the target, for people."""
-    if one.nodes == 1:
-        return f"{one.target_rows} at the target"
-    return ", ".join(f"{rows} at {place}" for place, rows in one.by_place.items())
+    if one.nodes > 1 and one.by_place:
+        return ", ".join(f"{rows} at {place}" for place, rows in one.by_place.items())
+    return f"{one.target_rows} at the target"
 
 
 def run(
@@ -147,9 +148,14 @@ def run(
             found.append(_table(comparison, state, tables, mode, chunks))
         finally:
             comparison.close()
-    unlike = unlike_by_now(position.where_read(state, settings), [one for tables in chosen for one in tables])
+    every, definitions = (
+        [one for tables in chosen for one in tables],
+        {id_: one.table for id_, one in plan.tables.items()},
+    )
+    unlike = unlike_by_now(position.where_read(state, settings), every, definitions)
     for looked, tables in zip(found, chosen, strict=True):
-        looked.unaccounted = [told for one in tables for told in unlike.get(one.table.id, ())]
+        ids = [id_ for one in tables for id_ in (one.table.id, *one.mirrors)]
+        looked.unaccounted = [told for id_ in ids for told in unlike.get(id_, ())]
     return QuickReport(mode, found, round(time.monotonic() - began, 1))
 
 
@@ -161,7 +167,7 @@ def _way(state: sa.Engine, settings: Settings, tables: Tables) -> str:
 
 
 def _table(comparison: Comparison, state: sa.Engine, tables: Tables, mode: Mode, chunks: int | None) -> TableReport:
-    looked = TableReport(" + ".join(dict.fromkeys(one.table.full_name for one in tables)))
+    looked = TableReport(" + ".join(dict.fromkeys(one.table.full_name for one in tables)), nodes=tables[0].nodes or 1)
     if mode is Mode.COUNT:
         _last_keys(comparison, tables, looked)
         judged = _count(comparison, tables, looked)
@@ -271,7 +277,6 @@ def _missing(comparison: Comparison, tables: Tables, looked: TableReport) -> int
         rows = _rows(comparison, replace(tables[0], table=one))
         looked.by_place[named(one.id)] = rows
         each.append(rows)
-    looked.nodes = len(each)
     return next((looked.rows - one for one in each if one != looked.rows), 0)
 
 

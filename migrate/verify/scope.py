@@ -78,11 +78,22 @@ class VerificationScope:
         return [now.definitions[id_].full_name for id_ in now.definitions if id_ not in self.definitions]
 
 
-def unlike_by_now(settings: Settings, tables: Sequence[PlannedTable]) -> Unlike:
-    """As `unlike_places`, with servers that are away waited for. Raises ServerError when they stay so."""
+def unlike_by_now(settings: Settings, tables: Sequence[PlannedTable], definitions: Mapping[TableId, Table]) -> Unlike:
+    """As `unlike_places`, with servers that are away waited for. Raises ServerError when they stay so.
+
+    definitions: as they are noted; of a broadcast table that is read its places are held against those of its other
+    nodes too, by their names.
+    """
+    tables = [each for one in tables for each in (one, *_mirrors(one, definitions))]
     with closing(TargetPool(settings)) as pool:
         patience = Retries(settings, "verification: the target tables' definitions", pool.close)
         return patience.call(lambda: unlike_places(settings, pool, tables))
+
+
+def _mirrors(planned: PlannedTable, definitions: Mapping[TableId, Table]) -> list[PlannedTable]:
+    """The other nodes of a broadcast table that is read, with definitions of their own."""
+    there = [definitions[id_] for id_ in planned.mirrors if id_ in definitions]
+    return [replace(planned, table=table, mirrors=(), mirror_of=planned.table.id) for table in there]
 
 
 def bound(

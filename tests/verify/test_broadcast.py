@@ -21,15 +21,20 @@ from migrate.model.chunk import Chunk
 from migrate.mysql import catalog
 from migrate.mysql.connection import connect
 from migrate.settings import Settings
+from migrate.state import phase
 from migrate.state.chunks import CopyCounts
+from migrate.state.phase import Phase, TablePhase
 from migrate.target.routing import Plan, PlannedTable
+from migrate.verify import lookup, quick_modes
 from migrate.verify.chunk_check import CheckJob, compare_chunk
 from migrate.verify.difference import Kind, judge
 from migrate.verify.generated import with_generated
-from migrate.verify.lookup import look_up
+from migrate.verify.lookup import BlindSpot, look_up
+from migrate.verify.quick_modes import Mode
 from migrate.verify.recheck import describe
 from migrate.verify.repair import mendable
 from migrate.verify.row_counts import unaccounted
+from migrate.verify.scope import unlike_by_now
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay
 
@@ -179,3 +184,38 @@ def test_a_copied_row_is_written_at_every_node_and_where_it_is_already_it_stays(
     for index in range(2):
         with closing(both.laid.connect(index)) as connection:
             assert connection.query(closed) == [(1,)]
+
+
+@pytest.mark.parametrize("mode", [Mode.ORDER, Mode.COUNT])
+def test_a_quick_verification_says_in_each_mode_at_how_many_nodes_each_row_is(both: Both, mode: Mode) -> None:
+    laid = both.laid
+    with laid.state().begin() as connection:
+        copied = TablePhase(Phase.COPIED, 1, laid.table.rule_hash)
+        phase.put(connection, laid.settings.name, laid.table.table, copied)
+    report = quick_modes.run(laid.settings, laid.plan, laid.state(), mode)
+    (table,) = report.tables
+    assert (table.nodes, table.rows, table.target_rows, report.clean) == (2, 1, 2, True)
+    (line,) = report.lines()
+    there = ", ".join(f"1 at {place}" for place in laid.table.places)
+    told = {Mode.ORDER: "2 at the target in 1 chunk", Mode.COUNT: there}
+    assert f", a broadcast table of 2 nodes: 1 row at the source, {told[mode]}, " in line
+
+
+def test_a_node_with_another_definition_than_the_source_is_no_place_of_a_certificate(both: Both) -> None:
+    """Lost: what the numbers of an ENUM stand for, after a rollback that a certificate of such nodes allowed."""
+    (second,) = both.reverse.table.mirrors
+    both.at_node(1, "ALTER TABLE t MODIFY v VARCHAR(30)")
+    with closing(connect(both.reverse.settings.source(second[0]), second[0])) as connection:
+        definitions = {second: catalog.load_table(connection, *second)}
+    assert unlike_by_now(both.reverse.settings, [both.reverse.table], {}) == {}
+    (told,) = unlike_by_now(both.reverse.settings, [both.reverse.table], definitions)[second]
+    assert "has other columns than" in told
+
+
+def test_a_row_of_a_mirror_that_its_key_does_not_find_is_told(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    both.at_node(1, "INSERT INTO t (id, v) VALUES (5, 'e')")
+    monkeypatch.setattr(lookup, "among", lambda *_: ("FALSE", []))  # as a key's value that finds nothing
+    with closing(Sessions(both.reverse.settings)) as sessions:
+        assert look_up(sessions, [both.reverse.table], [("6",)])["6",].source is None
+        with pytest.raises(BlindSpot, match=rf"{both.reverse.table.mirrors[0][0]}.*is not found by its key"):
+            look_up(sessions, [both.reverse.table], [("5",)])

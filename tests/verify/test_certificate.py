@@ -60,6 +60,16 @@ def test_a_certificate_says_how_its_tables_were_compared(
     assert {words for words in every if words in method} == set(told)
 
 
+@pytest.mark.parametrize(
+    ("places", "told"), [(2, "each node was compared so by itself"), (1, "each node but the first was held against")]
+)
+def test_a_certificate_says_how_the_nodes_of_a_broadcast_table_were_compared(places: int, told: str) -> None:
+    """At the side that is written the nodes are its places; where it is read there is one place, of the source."""
+    method = str(make("m", 5, AT, AT, POINTS, [replace(CLEAN, places=places, nodes=2)])["method"])
+    assert told in method
+    assert ("were counted together" in method) == (places == 2)
+
+
 def test_differences_are_named_and_the_rest_is_counted() -> None:
     certificate = make("m", 5, AT, AT, POINTS, [replace(CLEAN, differences=3, named=(NAMED,)), CLEAN])
     assert (certificate["clean"], certificate["differences"]) == (False, 3)
