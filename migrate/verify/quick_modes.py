@@ -148,10 +148,8 @@ def run(
             found.append(_table(comparison, state, tables, mode, chunks))
         finally:
             comparison.close()
-    every, definitions = (
-        [one for tables in chosen for one in tables],
-        {id_: one.table for id_, one in plan.tables.items()},
-    )
+    every = [one for tables in chosen for one in tables]
+    definitions = {id_: one.table for id_, one in plan.tables.items()}
     unlike = unlike_by_now(position.where_read(state, settings), every, definitions)
     for looked, tables in zip(found, chosen, strict=True):
         ids = [id_ for one in tables for id_ in (one.table.id, *one.mirrors)]
