@@ -274,6 +274,16 @@ def test_a_statement_that_our_session_would_read_otherwise_is_not_run_at_the_tar
     followed.close()
 
 
+def test_a_column_beside_a_time_of_another_zone_is_run_at_the_targets(box: Sandbox) -> None:
+    """MySQL notes the zone of each statement on a table with a TIMESTAMP."""
+    followed = made(box, "ALTER TABLE t ADD z TIMESTAMP NULL DEFAULT '2020-01-01 00:00:00'")
+    followed.selected[(followed.database, "t")] = Selected(False, ("id",), applies=True, follows_standby=True)
+    start = followed.here
+    followed.sql("SET SESSION time_zone = '+09:00'", "ALTER TABLE t ADD COLUMN more INT DEFAULT 1")
+    assert isinstance(followed.stopped(start), ToBeApplied)
+    followed.close()
+
+
 @pytest.mark.parametrize("added", ["at DATETIME DEFAULT NOW()", "at TIMESTAMP"])
 def test_a_column_that_the_targets_would_fill_with_values_of_their_own_is_stopped_at(box: Sandbox, added: str) -> None:
     """Lost: what the rows that were there have in it at the source."""

@@ -154,10 +154,11 @@ def _read_otherwise(step: Step) -> str:
     session = step.statement.session
     if not step.statement.exact or session.mode & _READS:
         return "its session's sql_mode or character set reads it in another way than ours"
-    if session.time_zone not in ("", "+00:00", "UTC"):
+    if not any(token.is_word("TIMESTAMP") for clause in step.ddl.clauses for token in clause):
+        return ""
+    if session.time_zone not in ("", "+00:00", "UTC"):  # MySQL notes it of each statement on a table with such a column
         return "its session's time zone gives a time in it another meaning than ours"
-    explicit = [session.variables(flavour).get(_EXPLICIT) for flavour in ("mysql", "mariadb")]
-    if 0 in explicit and any(token.is_word("TIMESTAMP") for clause in step.ddl.clauses for token in clause):
+    if 0 in [session.variables(flavour).get(_EXPLICIT) for flavour in ("mysql", "mariadb")]:
         return f"its session's {_EXPLICIT} is off, which makes other TIMESTAMP columns than ours"
     return ""
 
