@@ -284,6 +284,16 @@ def test_a_column_beside_a_time_of_another_zone_is_run_at_the_targets(box: Sandb
     followed.close()
 
 
+def test_a_time_of_a_session_that_is_as_ours_is_run_at_the_targets(box: Sandbox) -> None:
+    """MySQL's log has flags too, in which MariaDB's for explicit_defaults_for_timestamp is never set."""
+    followed = made(box)
+    followed.selected[(followed.database, "t")] = Selected(False, ("id",), applies=True, follows_standby=True)
+    start, session = followed.here, "SET SESSION time_zone = '+00:00', explicit_defaults_for_timestamp = ON"
+    followed.sql(session, "ALTER TABLE t ADD COLUMN z TIMESTAMP NULL DEFAULT '2020-01-01 00:00:00'")
+    assert isinstance(followed.stopped(start), ToBeApplied)
+    followed.close()
+
+
 @pytest.mark.parametrize("added", ["at DATETIME DEFAULT NOW()", "at TIMESTAMP"])
 def test_a_column_that_the_targets_would_fill_with_values_of_their_own_is_stopped_at(box: Sandbox, added: str) -> None:
     """Lost: what the rows that were there have in it at the source."""

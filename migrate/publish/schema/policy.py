@@ -81,6 +81,7 @@ class Policy:
     def __init__(self, known: Definitions, *, mariadb: bool) -> None:
         self._known = known
         self._mariadb = mariadb
+        self._flavour = "mariadb" if mariadb else "mysql"
 
     def judge(self, step: Step, name: Name, before: Version, after: Version, harmless: bool) -> Version:
         """What the history takes for a selected table. Raises StopError."""
@@ -118,9 +119,9 @@ class Policy:
         selected = self._known.selected[name]
         if selected.applies and not step.standby:
             if step.since not in self._known.applied:
-                raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name), step.since)
+                raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name, self._flavour), step.since)
         elif not self._follows(step, name):
-            follow = _follow_by(step) if selected.forward else _FOLLOW
+            follow = _follow_by(step, self._flavour) if selected.forward else _FOLLOW
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else follow)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
 
@@ -129,12 +130,12 @@ class Policy:
         return selected.follows_standby if step.standby else selected.follows
 
 
-def _follow_by(step: Step) -> str:
+def _follow_by(step: Step, flavour: str) -> str:
     """What goes on behind an ALTER TABLE at the source, with the command that runs it at the target tables."""
     if step.ddl.verb is not Verb.ALTER or len(step.ddl.tables) > 1:
         return _FOLLOW
     sql = " ".join(step.statement.legible.split()).rstrip("; ")
-    is_typed = len(sql) <= _TYPED and not set(sql) & _OF_SHELLS and not _read_otherwise(step)
+    is_typed = len(sql) <= _TYPED and not set(sql) & _OF_SHELLS and not _read_otherwise(step, flavour)
     typed = sql if is_typed else "STATEMENT"
     return (
         f'`migrate ddl run "{typed}" --side targets` runs it at the target tables; then set tables[].ddl: ignore and'
@@ -142,15 +143,18 @@ def _follow_by(step: Step) -> str:
     )
 
 
-def _sql(step: Step, name: Name) -> str:
+def _sql(step: Step, name: Name, flavour: str) -> str:
     """The statement as a session of ours reads it. Raises StopError where it may mean something else there."""
-    if why := _read_otherwise(step):
+    if why := _read_otherwise(step, flavour):
         raise step.stop(name, why, _FOLLOW)
     return step.statement.legible
 
 
-def _read_otherwise(step: Step) -> str:
-    """Why a session of ours would make another table of the statement than its own did; "" where it does not."""
+def _read_otherwise(step: Step, flavour: str) -> str:
+    """Why a session of ours would make another table of the statement than its own did; "" where it does not.
+
+    flavour: of the server that logged it.
+    """
     session = step.statement.session
     if not step.statement.exact or session.mode & _READS:
         return "its session's sql_mode or character set reads it in another way than ours"
@@ -158,7 +162,7 @@ def _read_otherwise(step: Step) -> str:
         return ""
     if session.time_zone not in ("", "+00:00", "UTC"):  # MySQL notes it of each statement on a table with such a column
         return "its session's time zone gives a time in it another meaning than ours"
-    if 0 in [session.variables(flavour).get(_EXPLICIT) for flavour in ("mysql", "mariadb")]:
+    if session.variables(flavour).get(_EXPLICIT) == 0:
         return f"its session's {_EXPLICIT} is off, which makes other TIMESTAMP columns than ours"
     return ""
 
