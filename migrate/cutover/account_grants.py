@@ -9,6 +9,7 @@ from migrate.cutover import privileges
 from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
 from migrate.mysql.grants import GRANT, covers
+from migrate.mysql.quoting import printed
 
 _WRITES = ("INSERT", "UPDATE", "DELETE")
 _ALL = "ALL PRIVILEGES"
@@ -153,5 +154,5 @@ def _quoted(text: str) -> str:
 def _written(user: str, host: str) -> str:
     """As SQL names an account, or a role of MariaDB, which has no host."""
     if not host:
-        return "`" + user.replace("`", "``") + "`"
+        return printed(user)
     return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))

@@ -15,7 +15,7 @@ from functools import cached_property
 from migrate.model.errors import Code, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
-from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import printed, quote
 
 TABLE = "\ue000"
 _NAME = r"`(?:[^`]|``)+`"
@@ -123,12 +123,8 @@ def read(connection: Connection, database: str, table: str) -> Definition:
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLLATION_NAME IS NOT NULL",
         [database, table],
     )
-    collations = {_quoted(str(name)): (str(charset), str(collation)) for name, charset, collation in texts}
+    collations = {printed(str(name)): (str(charset), str(collation)) for name, charset, collation in texts}
     return normal(show_create_whole(connection, database, table), table, collations)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def differing(one: Definition, other: Definition) -> str:

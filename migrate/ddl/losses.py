@@ -13,6 +13,7 @@ from typing import Any
 from migrate.ddl.definition import Definition
 from migrate.mysql.catalog import OF_OLD_TIMES
 from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import printed
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXTS = {"tinytext": 255, "text": 65_535, "mediumtext": 16_777_215, "longtext": 4_294_967_295}
@@ -59,7 +60,7 @@ def types(connection: Connection, database: str, table: str) -> dict[str, Column
         " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
         [database, table],
     )
-    return {_quoted(str(row[0])): _type(row) for row in rows}
+    return {printed(str(row[0])): _type(row) for row in rows}
 
 
 def _type(row: tuple[Any, ...]) -> ColumnType:
@@ -77,17 +78,13 @@ def _lowered(text: str) -> str:
     return "".join(one if one.startswith("'") else one.lower() for one in re.split(f"({_MEMBER.pattern})", text))
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def kept(before: Definition, after: Definition, renamed: Mapping[str, str], dropped: Iterable[str]) -> dict[str, str]:
     """The present name of each column that keeps its values, by the one before; quoted, as the definitions have them.
 
     renamed: old names by new ones, dropped: names, both as a statement writes them, in any case.
     """
-    olds = {_quoted(new).lower(): _quoted(old).lower() for new, old in renamed.items()}
-    gone = {_quoted(name).lower() for name in dropped}
+    olds = {printed(new).lower(): printed(old).lower() for new, old in renamed.items()}
+    gone = {printed(name).lower() for name in dropped}
     had = {name.lower(): name for name in before.columns}
     moved = {*olds.values()}
     found = {}

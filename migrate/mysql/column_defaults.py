@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from migrate.mysql.quoting import printed
+
 OWN_VALUES = "gives the rows that are there other values at the sources than at the targets"
 OWN_VALUES_WAY_OUT = (
     "add the column with NULL or a constant as its default, fill it by an UPDATE, and set the other default behind that"
@@ -37,14 +39,10 @@ def own_values(before: Mapping[str, str], after: Mapping[str, str], renamed: Map
     before, after: as `columns` gives them. renamed: the old names of columns, which keep their values, by the new ones,
     in any case.
     """
-    had = {name.lower() for name in before} - {_quoted(old).lower() for old in renamed.values()}
-    kept = had | {_quoted(new).lower() for new in renamed}
+    had = {name.lower() for name in before} - {printed(old).lower() for old in renamed.values()}
+    kept = had | {printed(new).lower() for new in renamed}
     added = {name: text for name, text in after.items() if name.lower() not in kept}
     return [f"{name} {what}" for name, text in added.items() if (what := own_value(text))]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def own_value(column: str) -> str:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
+from migrate.mysql.quoting import printed
 
 _NAME = r"`(?:[^`]|``)+`"
 _LIST = rf"\(({_NAME}(?:, {_NAME})*)\)"
@@ -82,7 +83,7 @@ def with_referenced(create: str, name: str, columns: tuple[str, ...]) -> str:
         if _plain(found[1]) != name:
             return found[0]
         start, end = found.start(0), found.start(5)
-        listed = ", ".join("`" + one.replace("`", "``") + "`" for one in columns)
+        listed = ", ".join(map(printed, columns))
         return found.string[start:end] + listed + found.string[found.end(5) : found.end(0)]
 
     return _CLAUSE.sub(renamed, create)

@@ -17,14 +17,14 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.table import Column, Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.keys import weights
+from migrate.target import key_notes
+from migrate.target.key_notes import BATCH, PLACE
 
 LEDGER = "_migrate_ledger"
 GROUP = "*"
 """Stands for a source, or for a database, where a group's name stands for a table. No source and no database is called
 so: in the config it would be a pattern."""
-_PLACE = "migration = %s AND source = %s AND place = %s"
 _FIELDS = "key_text, key_hash, incarnation, file_no, tx, ordinal, was_empty"
-_BATCH = 500
 _WEIGHED = 200
 
 
@@ -88,29 +88,13 @@ def put(
     deletes: Sequence[tuple[Key, bytes, Coordinate, bool]],
 ) -> None:
     """Note deletes: (key, its hash, coordinate, whether no row was there). A later delete replaces an earlier."""
-    for start in range(0, len(deletes), _BATCH):
-        part = deletes[start : start + _BATCH]
-        remove(connection, migration, table, place, [key_hash for _, key_hash, _, _ in part])
-        arguments: list[object] = []
-        for key, key_hash, at, was_empty in part:
-            arguments += (migration, table.source, place, key_hash, key_json(key), table.database, table.name)
-            arguments += (*at, int(was_empty))
-        marks = ", ".join(["(" + ", ".join(["%s"] * 12) + ")"] * len(part))
-        connection.execute(
-            f"INSERT INTO {LEDGER} (migration, source, place, key_hash, key_text, table_schema, table_name,"
-            f" incarnation, file_no, tx, ordinal, was_empty) VALUES {marks}",
-            arguments,
-        )
+    entries = [(key, key_hash, at, int(was_empty)) for key, key_hash, at, was_empty in deletes]
+    key_notes.put(connection, LEDGER, migration, table, place, entries, ["was_empty"])
 
 
 def remove(connection: Connection, migration: str, table: Table, place: str, hashes: Sequence[bytes]) -> None:
     """A key was written again, or its delete is settled."""
-    for start in range(0, len(hashes), _BATCH):
-        part = hashes[start : start + _BATCH]
-        marks = ", ".join(["%s"] * len(part))
-        connection.execute(
-            f"DELETE FROM {LEDGER} WHERE {_PLACE} AND key_hash IN ({marks})", (migration, table.source, place, *part)
-        )
+    key_notes.remove(connection, LEDGER, migration, table, place, hashes)
 
 
 def any_locked(connection: Connection, migration: str, table: Table, place: str) -> bool:
@@ -119,13 +103,13 @@ def any_locked(connection: Connection, migration: str, table: Table, place: str)
     The full copy asks so inside its transaction, once its rows are inserted.
     """
     row = (migration, table.source, place)
-    return connection.one(f"SELECT 1 FROM {LEDGER} WHERE {_PLACE} LIMIT 1 LOCK IN SHARE MODE", row) is not None
+    return connection.one(f"SELECT 1 FROM {LEDGER} WHERE {PLACE} LIMIT 1 LOCK IN SHARE MODE", row) is not None
 
 
 def locked(connection: Connection, migration: str, table: Table, place: str) -> list[Entry]:
     """Every entry of a place, locked: what the copy must take out again after inserting."""
     rows = connection.query(
-        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} FOR UPDATE",
+        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {PLACE} FOR UPDATE",
         (migration, table.source, place),
     )
     return [_entry(row) for row in rows]
@@ -137,11 +121,11 @@ def find(
     """The entries of these keys, locked, by hash."""
     wanted = list(hashes)
     found: dict[bytes, Entry] = {}
-    for start in range(0, len(wanted), _BATCH):
-        part = wanted[start : start + _BATCH]
+    for start in range(0, len(wanted), BATCH):
+        part = wanted[start : start + BATCH]
         marks = ", ".join(["%s"] * len(part))
         rows = connection.query(
-            f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} AND key_hash IN ({marks}) FOR UPDATE",
+            f"SELECT {_FIELDS} FROM {LEDGER} WHERE {PLACE} AND key_hash IN ({marks}) FOR UPDATE",
             (migration, table.source, place, *part),
         )
         found.update((entry.key_hash, entry) for entry in map(_entry, rows))
@@ -157,7 +141,7 @@ def waiting(connection: Connection, migration: str) -> int:
 def waiting_at(connection: Connection, migration: str, table: Table, place: str) -> list[Entry]:
     """The empty deletes of a place that wait for their delayed message."""
     rows = connection.query(
-        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {_PLACE} AND was_empty = 1", (migration, table.source, place)
+        f"SELECT {_FIELDS} FROM {LEDGER} WHERE {PLACE} AND was_empty = 1", (migration, table.source, place)
     )
     return [_entry(row) for row in rows]
 

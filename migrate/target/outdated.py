@@ -16,18 +16,18 @@ from datetime import datetime
 
 import pymysql
 
-from migrate.model.change import Key, key_json
+from migrate.model.change import Key
 from migrate.model.coordinate import Coordinate
 from migrate.model.table import Table, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, number
+from migrate.target import key_notes
+from migrate.target.key_notes import PLACE
 from migrate.target.roles import missing
 
 OUTDATED = "_migrate_outdated"
 _END = "_migrate_copy_end"
-_PLACE = "migration = %s AND source = %s AND place = %s"
 _TABLE = "migration = %s AND source = %s AND table_schema = %s AND table_name = %s"
-_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +47,13 @@ def put(
 ) -> None:
     """Note keys at a place, each with its hash and the coordinate of the change that was skipped. Raises NoRole where
     `migrate init` has not made the table. So do `put_end` and `ends`."""
-    for start in range(0, len(entries), _BATCH):
-        part = entries[start : start + _BATCH]
-        with _explained(connection, migration):
-            remove(connection, migration, table, place, [key_hash for _, key_hash, _ in part])
-        arguments: list[object] = []
-        for key, key_hash, at in part:
-            arguments += (migration, table.source, place, key_hash, key_json(key), table.database, table.name, *at)
-        marks = ", ".join(["(" + ", ".join(["%s"] * 11) + ")"] * len(part))
-        with _explained(connection, migration):
-            connection.execute(
-                f"INSERT INTO {OUTDATED} (migration, source, place, key_hash, key_text, table_schema, table_name,"
-                f" incarnation, file_no, tx, ordinal) VALUES {marks}",
-                arguments,
-            )
+    with _explained(connection, migration):
+        key_notes.put(connection, OUTDATED, migration, table, place, entries)
 
 
 def remove(connection: Connection, migration: str, table: Table, place: str, hashes: Sequence[bytes]) -> None:
     """These keys of a place are refreshed."""
-    for start in range(0, len(hashes), _BATCH):
-        part = hashes[start : start + _BATCH]
-        marks = ", ".join(["%s"] * len(part))
-        connection.execute(
-            f"DELETE FROM {OUTDATED} WHERE {_PLACE} AND key_hash IN ({marks})", (migration, table.source, place, *part)
-        )
+    key_notes.remove(connection, OUTDATED, migration, table, place, hashes)
 
 
 def any_of(connection: Connection, migration: str) -> bool:
@@ -123,7 +106,7 @@ def find(connection: Connection, migration: str, source: str, place: str, key_ha
     """The entry of a key at a place."""
     with _none_yet():
         row = connection.one(
-            f"SELECT incarnation, file_no, tx, ordinal, skipped FROM {OUTDATED} WHERE {_PLACE} AND key_hash = %s",
+            f"SELECT incarnation, file_no, tx, ordinal, skipped FROM {OUTDATED} WHERE {PLACE} AND key_hash = %s",
             (migration, source, place, key_hash),
         )
         return None if row is None else Outdated(Coordinate(*map(int, row[:4])), row[4])

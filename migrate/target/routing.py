@@ -239,20 +239,19 @@ class Plan:
                 if key not in tables:
                     raise ConfigError(f"table {wanted.name} was added after init", hint="run `migrate init` again")
                 self.tables[key] = self._plan(wanted, tables[key])
-        self._join_groups()
+        self._groups = self._join_groups()
         self._by_table = {key[1:]: planned for key, planned in self.tables.items()}
-        self._groups: dict[str, list[PlannedTable]] = {}
-        for planned in self.tables.values():
-            self._groups.setdefault(planned.group, []).append(planned)
 
-    def _join_groups(self) -> None:
-        members: dict[str, set[TableId]] = {}
-        for id_, planned in self.tables.items():
-            members.setdefault(planned.group, set()).add(id_)
-        shared = {group: frozenset(ids) for group, ids in members.items()}  # one set for all tables of a group
+    def _join_groups(self) -> dict[str, list[PlannedTable]]:
+        """Tell the tables of each group what its members are; the groups."""
+        groups: dict[str, list[TableId]] = {}
         for id_, planned in self.tables.items():
             if planned.group:
-                self.tables[id_] = replace(planned, members=shared[planned.group])
+                groups.setdefault(planned.group, []).append(id_)
+        for ids in groups.values():
+            members = frozenset(ids)  # one for all of them
+            self.tables |= {id_: replace(self.tables[id_], members=members) for id_ in ids}
+        return {group: [self.tables[id_] for id_ in ids] for group, ids in groups.items()}
 
     def _plan(self, wanted: TableSettings, table: Table) -> PlannedTable:
         spec = spec_of(wanted.sharding, wanted.name, databases=self.databases)
