@@ -23,6 +23,7 @@ _COLUMN = re.compile(rf"^({_NAME}) (.*)$", re.S)
 _TYPE = re.compile(r"(\w+(?:\((?:[^()']|'(?:[^']|'')*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?")
 _KEY = re.compile(rf"^(PRIMARY KEY|(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY ({_NAME}))(.*)$", re.S)
 _CONSTRAINT = re.compile(rf"^CONSTRAINT ({_NAME}) (.*)$", re.S)
+_CREATED = re.compile(r"CREATE TABLE `((?:[^`]|``)+)`")
 _HEAD = "CREATE TABLE t (\n"
 
 
@@ -85,6 +86,12 @@ def normal(create: str, table: str, collations: Mapping[str, tuple[str, str]]) -
     inside = [_collated(_without_table(line.strip().rstrip(","), table), collations) for line in lines[1:end]]
     ordered = [*_in_order(inside)]
     return Definition(_HEAD + ",\n".join(ordered) + "\n" + "\n".join(lines[end:]))
+
+
+def of_create(create: str) -> Definition:
+    """The normal form of a CREATE TABLE statement of which nothing but its text is known. Raises as `normal`."""
+    found = _CREATED.match(create)
+    return normal(create, found[1].replace("``", "`") if found else "", {})
 
 
 def _in_order(lines: list[str]) -> Iterator[str]:

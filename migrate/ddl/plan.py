@@ -210,7 +210,8 @@ def _more(shards: Sequence[object]) -> str:
 
 def _of_the_migration(plan: Plan) -> Iterator[Problem]:
     """What the streams of a migration would stop at."""
-    if plan.wanted.migrated and not plan.logical.is_alter:
+    followed = plan.logical.verb is Verb.TRUNCATE and plan.wanted.empties
+    if plan.wanted.migrated and not plan.logical.is_alter and not followed:
         verb = plan.logical.verb.value.upper()
         yield Problem(
             f"{verb} TABLE of a table of a migration would stop its streams",

@@ -47,7 +47,8 @@ class Wanted:
 
     routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
     statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
-    ordered; empty where it is of none. streamed: a stream keeps its source and target tables alike.
+    ordered; empty where it is of none. streamed: a stream keeps its source and target tables alike. empties: the stream
+    follows a TRUNCATE of a source table, whose target tables are emptied first.
     """
 
     shards: tuple[Shard, ...]
@@ -55,6 +56,7 @@ class Wanted:
     policy: str = ""
     key: tuple[str, ...] = ()
     streamed: bool = False
+    empties: bool = False
 
     @property
     def migrated(self) -> bool:
@@ -116,13 +118,14 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
     chosen = {Side.TARGET: [] if sides is WhichSide.SOURCES else sorted(targets)}
     chosen[Side.SOURCE] = [] if sides is WhichSide.TARGETS or over else sorted(sources)
     columns = {name.lower() for one in members for name in (*one.routing, *one.table.key)}
-    policies = {one.ddl for one in members}
+    policies = {one.ddl.columns for one in members}
     return Wanted(
         (*chosen[active.other], *chosen[active]),
         frozenset(columns),
         "" if not chosen[Side.SOURCE] else _policy(policies),
         tuple(first.table.key),
         streamed=not over,
+        empties=not over and sides is WhichSide.SOURCES and active is Side.SOURCE and first.ddl.truncate == "apply",
     )
 
 
@@ -130,7 +133,8 @@ def at_targets(planned: PlannedTable) -> Wanted:
     """The target tables of a table of a migration, whose source table has the statement already."""
     places = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in planned.places}
     columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
-    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key), streamed=True)
+    empties = planned.ddl.truncate == "apply"
+    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key), True, empties)
 
 
 def _policy(policies: Collection[str]) -> str:

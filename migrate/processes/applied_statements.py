@@ -12,6 +12,8 @@ from contextlib import closing
 import structlog
 
 from migrate.ddl import runner, shards
+from migrate.ddl.definition import of_create
+from migrate.ddl.inverse import between
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
@@ -20,7 +22,9 @@ from migrate.ddl.statement import read, without_level
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.partition import Partition
+from migrate.mysql.quoting import table as quoted_table
 from migrate.processes.runtime import Runtime
+from migrate.publish.schema.ddl import Verb
 from migrate.publish.schema.policy import ToBeApplied
 from migrate.state import consumed_total, migration, phase
 from migrate.state import ddl as journal
@@ -82,8 +86,9 @@ def _consumed(runtime: Runtime, lease: str, planned: PlannedTable) -> bool:
 def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     """The number of the run that did it; 0 when told to stop before its end. Raises as `apply`; Busy."""
     servers, state = of_settings(runtime.settings), runtime.state
-    marked = f"{journal.mark(planned.table.source, wanted.since)} {without_level(wanted.sql)}"
     try:
+        marked = f"{journal.mark(planned.table.source, wanted.since)} {_statement(wanted)}"
+        logical = read(marked)
         with runner.held(servers, state) as lease:
             with state.connect() as connection:
                 last = journal.latest(connection, servers.name)
@@ -95,7 +100,8 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
             if last is not None and last.statement == marked and last.goal is Goal.OLD:
                 raise StopError(f"run {last.number} was taken back", code=Code.STATEMENT)
             if last is None or last.statement != marked:
-                found = plan_of(servers, read(marked), shards.at_targets(planned), Allowance(), allow_data_loss=False)
+                loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
+                found = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
                 number = runner.begin(servers, state, found)
             else:
                 number = last.number
@@ -113,6 +119,16 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
         raise
     except (PreflightError, StopError) as error:
         raise _not_run(wanted, error) from error
+
+
+def _statement(wanted: ToBeApplied) -> str:
+    """What the target tables get. Raises StopError where nothing says what that is."""
+    if wanted.creates is None:
+        return without_level(wanted.sql)
+    before, after = (of_create(create) for create in wanted.creates)
+    if found := between(before, after, quoted_table(*wanted.name).replace("%%", "%")):
+        return found
+    raise StopError("the tables that change their names are alike", code=Code.STATEMENT)
 
 
 def _not_run(wanted: ToBeApplied, error: PreflightError | StopError) -> StopError:

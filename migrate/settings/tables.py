@@ -56,6 +56,22 @@ class SourceDatabase(Section):
     database: str = Field(min_length=1, max_length=64)
 
 
+class DdlPolicy(Section):
+    """What statements in the source's log do to the publisher, by kind. `stop`: it stops in front of one.
+
+    columns: that change columns, or let more rows in. `ignore`: the targets are altered by hand; `apply`: by the
+    publisher. rename: that give the table another name. `ignore`: the table is known by that name. truncate: TRUNCATE
+    of the whole table. `apply`: the publisher empties the target tables too.
+    """
+
+    columns: Literal["stop", "ignore", "apply"] = "stop"
+    rename: Literal["stop", "ignore"] = "stop"
+    truncate: Literal["stop", "apply"] = "stop"
+
+
+STOP = DdlPolicy()
+
+
 class TableSettings(Section):
     name: str
     """database.table; with * and ? a pattern for every table of that kind that `migrate init` finds."""
@@ -63,8 +79,8 @@ class TableSettings(Section):
     """Names or patterns that the pattern leaves out."""
     source: Name | None = None
     key: tuple[str, ...] | None = None
-    ddl: Literal["stop", "ignore", "apply"] = "stop"
-    """What a statement in the source's log that may change this table does to the publisher."""
+    ddl: DdlPolicy = STOP
+    """What a statement in the source's log that may change this table does; one word is for its columns."""
     rows: tuple[RowCondition, ...] = ()
     """Only rows that meet all of these belong to the migration."""
     group: Name | None = None
@@ -85,6 +101,11 @@ class TableSettings(Section):
             raise ValueError(f"{value!r} is not written as database.table")
         return value
 
+    @field_validator("ddl", mode="before")
+    @classmethod
+    def _ddl_of_columns(cls, value: object) -> object:
+        return {"columns": value} if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _home_of_a_group(self) -> TableSettings:
         if self.home is not None and self.group is None:
@@ -93,8 +114,14 @@ class TableSettings(Section):
 
     @model_validator(mode="after")
     def _applies_for_itself(self) -> TableSettings:
-        if self.ddl == "apply" and self.group is not None and self.written:
+        if "apply" in (self.ddl.columns, self.ddl.truncate) and self.group is not None and self.written:
             raise ValueError(f"{self.name}: 'ddl: apply' is for a table that shares its target tables with no other")
+        shared = "rows" if self.rows else "update_time" if self.update_time is not None else ""
+        if self.ddl.truncate == "apply" and shared:
+            raise ValueError(
+                f"{self.name}: 'ddl: {{truncate: apply}}' removes every row of the target tables, and with {shared!r}"
+                " others may have rows there: take one of the two out"
+            )
         return self
 
     @model_validator(mode="after")

@@ -172,6 +172,14 @@ def applied(connection: sa.Connection, migration: str, source: str) -> frozenset
     return frozenset(Coordinate(*map(int, place[1].split("."))) for place in places if place is not None)
 
 
+def brought(connection: sa.Connection, migration: str, sql: str) -> bool:
+    """Whether a statement at a target is that of a run that brings a source's statement to the targets."""
+    if (found := _MARK.match(sql.lstrip())) is None:
+        return False
+    ours = runs.c.statement.startswith(found[0], autoescape=True)
+    return connection.execute(sa.select(runs.c.run).where(runs.c.migration == migration, ours)).first() is not None
+
+
 def of_run(connection: sa.Connection, migration: str, run: int) -> list[ShardRow]:
     """The shard tables of a run, in its order."""
     names = (

@@ -14,6 +14,7 @@ from migrate.model.message import CANAL, Row
 from migrate.model.rowfilter import RowFilter, make_filter
 from migrate.model.table import Column, Table, TableId
 from migrate.settings import Settings, TableSettings
+from migrate.settings.tables import STOP, DdlPolicy
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import TableRule, build_rule
 from migrate.sharding.spec import spec_of
@@ -50,7 +51,7 @@ class PlannedTable:
     spec: Mapping[str, object]
     rows: RowFilter | None = None
     topic: str = ""  # that its changes go to; "" for the main one
-    ddl: str = "stop"  # what a statement in the log that may change the table does: stop, ignore, apply
+    ddl: DdlPolicy = STOP  # what a statement in the log that may change the table does
     first: Table | None = None  # the table as init found it; None: as it is here
     group: str = ""  # whose tables share their places; "" for a table with places of its own
     unique_apart: bool = False  # no two tables of the group, or of the places, hold the same values of a unique key

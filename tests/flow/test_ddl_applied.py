@@ -22,7 +22,7 @@ STAGE = "publish"
 
 @pytest.fixture
 def pipeline(box: Sandbox, kafka: KafkaBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    flow = Pipeline(box, kafka, tmp_path, unique("applied"), table="    ddl: apply\n")
+    flow = Pipeline(box, kafka, tmp_path, unique("applied"), table="    ddl: {columns: apply, truncate: apply}\n")
     flow.migration.do("init")
     flow.migration.start()
     flow.migration.wait(lambda: flow.migration.ask("status")["sources"][0]["published"], SLOW, "a position")
@@ -59,6 +59,8 @@ def test_columns_come_to_the_targets_before_the_rows_that_have_them(pipeline: Pi
     assert pipeline.differences() == []
     assert last_run(pipeline) == (2, widen)
     assert pipeline.migration.ask("status")["halted"] == []
+    emptied_and_filled_again(pipeline)
+    altered_by_a_tool(pipeline)
 
     pipeline.sql("ALTER TABLE orders DROP COLUMN more")
     halted = pipeline.migration.wait(lambda: pipeline.migration.ask("status")["halted"], SLOW, "the publisher to stop")
@@ -66,7 +68,34 @@ def test_columns_come_to_the_targets_before_the_rows_that_have_them(pipeline: Pi
     assert "it is not run at the targets (ddl: apply)" in halted[0]["reason"]
     assert "the statement loses the values of column more" in halted[0]["reason"]
     assert "set tables[].ddl: ignore" in halted[0]["hint"]
-    assert last_run(pipeline)[0] == 2
+    assert last_run(pipeline)[0] == 4
+
+
+def emptied_and_filled_again(pipeline: Pipeline) -> None:
+    """Also of a key whose delete found nothing before, and comes back behind the TRUNCATE."""
+    for database in range(4):
+        pipeline.box.targets[database // 2].execute(f"DELETE FROM {pipeline.name}_{database}.orders_1")
+    pipeline.sql("DELETE FROM orders WHERE id % 4 = 1", "TRUNCATE TABLE orders")
+    inserted(pipeline, 1, ", extra", ", 'again'")
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    assert pipeline.differences() == []
+    assert last_run(pipeline) == (3, "TRUNCATE TABLE orders")
+
+
+def altered_by_a_tool(pipeline: Pipeline) -> None:
+    """As gh-ost ends: the table of the new definition takes the name."""
+    pipeline.sql(
+        "CREATE TABLE _orders_gho LIKE orders",
+        "ALTER TABLE _orders_gho ADD COLUMN last INT NOT NULL DEFAULT 9 AFTER user_id",
+        "INSERT INTO _orders_gho (id, user_id, amount, extra) SELECT id, user_id, amount, extra FROM orders",
+        "RENAME TABLE orders TO _orders_del, _orders_gho TO orders",
+    )
+    inserted(pipeline, 401, ", last", ", 7")
+    pipeline.migration.ask("drain", "--timeout", str(SLOW))
+    assert pipeline.differences() == []
+    number, statement = last_run(pipeline)
+    assert number == 4
+    assert "ADD COLUMN `last` int" in statement
 
 
 def test_a_publisher_that_is_killed_while_it_runs_a_statement_ends_it_after_its_start(pipeline: Pipeline) -> None:

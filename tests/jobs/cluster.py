@@ -90,6 +90,13 @@ class Cluster:
                 found += answer.read().decode()
         return found
 
+    def told(self) -> str:
+        """What master and workers know of each other, and the last lines of each log, for a test that fails."""
+        logs = [path for path in self.directory.rglob("*") if path.suffix == ".log" or path.name == "stderr"]
+        newest = sorted(logs, key=lambda path: path.stat().st_mtime)[-6:]
+        last = "\n".join(f"{path}: {path.read_text('utf-8', errors='replace')[-2000:]}" for path in newest)
+        return f"executors {self.executors()}, master {self._told()}\n{last}"
+
     def executors(self) -> list[int]:
         """Process ids of the executors that run below our workers."""
         mine = {worker.pid for worker in self._workers if worker.running}

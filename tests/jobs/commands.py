@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,13 @@ def attempts(laid: Laid) -> list[int]:
 
 
 @contextmanager
-def held(laid: Laid, process: subprocess.Popen[str], writers: int) -> Iterator[None]:
-    """A place that every chunk has rows for is locked, and so many tasks wait for it in the middle of their chunk."""
+def held(
+    laid: Laid, process: subprocess.Popen[str], writers: int, beside: Callable[[], str] = lambda: ""
+) -> Iterator[None]:
+    """A place that every chunk has rows for is locked, and so many tasks wait for it in the middle of their chunk.
+
+    Args: beside: what else a failure tells.
+    """
     place = laid.table.places[1]
     server = laid.box.targets[int(place.database.target.removeprefix("t"))]
     with closing(server.connect(database=place.database.database)) as session, session.cursor() as cursor:
@@ -74,6 +79,7 @@ def held(laid: Laid, process: subprocess.Popen[str], writers: int) -> Iterator[N
             assert process.poll() is None, "it ended"
         except AssertionError as error:
             sessions = server.query("SELECT ID, COMMAND, TIME, STATE, INFO FROM information_schema.PROCESSLIST")
+            told = f"{beside()}, sessions {sessions}, attempts {attempts(laid)}"
             process.kill()
-            raise AssertionError(f"{error}: {process.communicate()[0]}, sessions {sessions}") from None
+            raise AssertionError(f"{error}: {process.communicate()[0]}, {told}") from None
         yield

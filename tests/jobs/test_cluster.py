@@ -66,14 +66,14 @@ def test_the_copy_goes_on_when_an_executor_and_a_worker_die_in_mid_chunk(
     cluster.complete()
     laid, config = laid_on(cluster, box, tmp_path, rows=4000, chunk=200)
     copy = started(config, "copy")
-    with held(laid, copy, 2):
+    with held(laid, copy, 2, cluster.told):
         executors = cluster.executors()
         assert len(executors) == 2
         secrets = {laid.box.source.password, *(target.password for target in laid.box.targets)}
         shown = "".join(map(command_line, parents())) + cluster.page()
         kill(executors[0])
         wait(lambda: executors[0] not in cluster.executors(), "the executor's end")
-    with held(laid, copy, 2):
+    with held(laid, copy, 2, cluster.told):
         cluster.kill_worker()
     told = ended(copy)
     assert "copied 4000 rows" in told

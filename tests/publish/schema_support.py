@@ -61,7 +61,7 @@ class Seen:
 
 
 class Followed:
-    """Tables of one database, selected; `follow`: with `ddl: ignore`."""
+    """Tables of one database, selected; `follow`: with `ddl: {columns: ignore, rename: ignore}`."""
 
     def __init__(
         self, server: DatabaseServer, state: DatabaseServer, database: str, *tables: str, follow: bool = True
@@ -80,7 +80,7 @@ class Followed:
             host=state.host, port=state.port, user=state.user, password=SecretStr(state.password), database=database
         )
         state.execute(f"CREATE DATABASE IF NOT EXISTS {self.state.shadow}")
-        self.selected = {(database, table): Selected(follow, ("id",)) for table in tables}
+        self.selected = {(database, table): Selected(follow, ("id",), renames=follow) for table in tables}
         self.stored: list[Versions] = []
         self.applied: frozenset[Coordinate] = frozenset()
         self.connection = connect(self.source, "source 'main'")

@@ -23,7 +23,7 @@ PLACE = ("source", "inc", "file", "tx")
 
 def publishing(box: Sandbox, kafka: KafkaBroker) -> Publishing:
     made = Publishing(box.source, box.targets[0], kafka, partitions=2, ddl_messages=True)
-    made.raw["tables"][0]["ddl"] = "ignore"
+    made.raw["tables"][0]["ddl"] = {"columns": "ignore", "rename": "ignore"}
     return made
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 from publishing import Publishing, equal, note_equal, with_reverse
 
 from migrate.commands.rewind import rewind
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import StopError
-from migrate.state import foreign, switch
+from migrate.state import ddl as journal
+from migrate.state import foreign, migration, switch
 from migrate.state.switch import Side, Writes
 from migrate.target.roles import ROLE
 from sandbox.broker import KafkaBroker
@@ -135,3 +138,26 @@ def test_a_standby_table_that_is_emptied_by_hand_is_listed_as_a_whole_and_stops_
     main.sql("TRUNCATE t")
     with pytest.raises(StopError, match="its rows come or go without events"), main.running():
         main.until(lambda: False, "it to stop")
+
+
+def test_a_standby_table_that_a_stream_empties_is_nobodys_write(main: Publishing) -> None:
+    """Lost: a switch, which waited until every key of the table was compared."""
+    mark = journal.mark("main", Coordinate(0, 1, 4, 1))
+    with main.state.begin() as connection:
+        other = migration.other_way(connection, main.name)
+        values = {"run": 1, "statement": f"{mark} TRUNCATE t", "goal": "new", "allowed": "", "undo_loses": ""}
+        connection.execute(sa.insert(journal.runs).values(migration=other, **values))
+    with main.running():
+        main.until(lambda: main.position is not None, "the first position")
+        switched(main, Side.TARGET, "frozen", "standby")
+        main.sql(f"{mark} TRUNCATE t", "INSERT INTO t VALUES (1, 'behind it')")
+        main.until(lambda: main.keys() == [1], "what is behind it")
+        main.until_at_end()
+        assert foreign_tables(main) == []
+        main.sql(f"{journal.mark('main', Coordinate(0, 1, 5, 1))} TRUNCATE t")
+        main.until(lambda: foreign_tables(main) != [], "one that no run has")
+
+
+def foreign_tables(main: Publishing) -> list[str]:
+    with main.state.connect() as connection:
+        return [one.id[2] for one in foreign.every(connection, main.name) if one.key is None]

@@ -8,7 +8,11 @@ import pytest
 from decode_support import server_variables
 from schema_support import Followed
 
+from migrate.ddl.definition import of_create
+from migrate.ddl.inverse import between
+from migrate.publish.schema.definitions import Selected
 from migrate.publish.schema.ghost import is_ghost
+from migrate.publish.schema.policy import ToBeApplied
 from sandbox.stack import Sandbox
 from tests.helpers import unique
 
@@ -112,6 +116,23 @@ def test_under_stop_the_rename_stops_and_is_named(box: Sandbox, tool: list[str])
     error = followed.stopped(start)
     assert f"a statement may change {followed.database}.t: RENAME" in error.message
     assert "set tables[].ddl: ignore" in error.hint
+    followed.close()
+
+
+def test_under_apply_the_rename_has_the_definitions_from_before_and_after(box: Sandbox, tool: list[str]) -> None:
+    followed = made(box, follow=False)
+    followed.selected[(followed.database, "t")] = Selected(False, ("id",), applies=True)
+    start = followed.here
+    followed.sql(*statements(followed, tool, ALTER), "INSERT INTO t VALUES (6, 9, 'after')")
+    error = followed.stopped(start)
+    assert isinstance(error, ToBeApplied)
+    assert error.creates is not None
+    before, after = (of_create(create) for create in error.creates)
+    found = between(before, after, "`t`").replace(" CHARACTER SET utf8mb4", "").replace(" COLLATE utf8mb4", "")
+    assert found.startswith("ALTER TABLE `t` DROP COLUMN `a`, ADD COLUMN `n` int"), found
+    assert "CHANGE COLUMN `s` `s` varchar(300)" in found
+    followed.applied = frozenset({error.since})
+    assert followed.read(start).rows_[-1][1] == {"n": "6", "id": "9", "s": "after"}
     followed.close()
 
 

@@ -167,8 +167,6 @@ def test_what_passes_is_built_upon(stopping: Followed) -> None:
     "statement",
     [
         *ALTERS.values(),
-        "RENAME TABLE t TO away",
-        "ALTER TABLE t RENAME away",
         "ALTER TABLE t DROP COLUMN a, ADD COLUMN a INT AFTER id",  # the same columns, other values
     ],
 )
@@ -243,6 +241,37 @@ def test_a_statement_that_the_targets_are_to_get_is_stopped_in_front_of_until_th
     assert second.sql == "ALTER TABLE t DROP a"
     followed.applied |= {second.since}
     assert len(followed.read(start).rows_) == 2
+    followed.close()
+
+
+@pytest.mark.parametrize("statement", ["TRUNCATE t", "TRUNCATE TABLE {db}.t"])
+def test_a_table_is_emptied_once_the_targets_are_where_its_policy_names_it(box: Sandbox, statement: str) -> None:
+    followed = made(box)
+    followed.selected[(followed.database, "t")] = Selected(True, ("id",), empties=True)
+    start = followed.here
+    followed.sql("INSERT INTO t (id) VALUES (1)", statement.format(db=followed.database))
+    followed.sql("INSERT INTO t (id) VALUES (2)")
+    error = followed.stopped(start)
+    assert isinstance(error, ToBeApplied)
+    assert error.sql == statement.format(db=followed.database)
+    assert error.hint == "start a new migration and copy again"
+    followed.applied = frozenset({error.since})
+    assert [row["id"] for _, row in followed.read(start).rows_] == ["1", "2"]
+    assert followed.in_force(followed.here)[(followed.database, "t")].unequal
+    followed.close()
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE t", "ALTER TABLE p TRUNCATE PARTITION p0"])
+def test_other_statements_that_take_rows_are_in_no_policy(box: Sandbox, statement: str) -> None:
+    followed = made(box, "CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
+    every = Selected(True, ("id",), renames=True, empties=True)
+    followed.selected = {(followed.database, "t"): every, (followed.database, "p"): every}
+    followed.first = {name: followed._version(name) for name in followed.selected}
+    start = followed.here
+    followed.sql(statement)
+    error = followed.stopped(start)
+    assert not isinstance(error, ToBeApplied)
+    assert "its rows come or go without events" in error.message
     followed.close()
 
 
@@ -580,6 +609,18 @@ def test_a_table_renamed_away_and_back_is_followed(followed: Followed) -> None:
     followed.sql("ALTER TABLE away ADD n INT", "ALTER TABLE away RENAME TO t", "INSERT INTO t (id, n) VALUES (1, 2)")
     for place in (start, between):
         assert [row["n"] for _, row in followed.read(place).rows_] == ["2"]
+
+
+@pytest.mark.parametrize("rename", ["RENAME TABLE t TO away", "ALTER TABLE t RENAME away"])
+def test_another_name_of_the_table_stops_unless_its_policy_names_it(box: Sandbox, rename: str) -> None:
+    followed = made(box)
+    start = followed.here
+    followed.selected[(followed.database, "t")] = Selected(True, ("id",), follows_standby=True)
+    followed.sql(rename)
+    error = followed.stopped(start)
+    assert f"a statement may change {followed.database}.t: {rename} (it gets another name)" in error.message
+    assert "set `rename: ignore` in its tables[].ddl and start again" in error.hint
+    followed.close()
 
 
 def test_rows_that_change_while_the_table_has_another_name_stop(followed: Followed) -> None:

@@ -13,6 +13,7 @@ import yaml
 
 from migrate.model.errors import ConfigError
 from migrate.settings import Source, load, load_with_text, parse
+from migrate.settings.tables import DdlPolicy
 from tests.helpers import make_settings, raw_settings
 
 SECRET = "canary-secret-0815"
@@ -210,6 +211,36 @@ def test_statements_are_applied_to_no_shared_target_tables() -> None:
     raw = raw_settings()
     raw["tables"][0] |= {"ddl": "apply", "group": "all"}
     assert "'ddl: apply' is for a table that shares its target tables with no other" in refused(raw)
+
+
+def test_what_statements_do_is_said_by_their_kind_or_in_one_word() -> None:
+    raw = raw_settings()
+    raw["tables"][0]["ddl"] = "ignore"
+    assert parse(raw, {}).tables[0].ddl == DdlPolicy(columns="ignore")
+    raw["tables"][0]["ddl"] = {"columns": "apply", "rename": "ignore", "truncate": "apply"}
+    assert parse(raw, {}).tables[0].ddl == DdlPolicy(columns="apply", rename="ignore", truncate="apply")
+    for wrong, told in (
+        ("no", "tables.0.ddl.columns"),
+        ({"truncate": "ignore"}, "tables.0.ddl.truncate"),
+        ({"drop": "apply"}, "tables.0.ddl.drop"),
+        (7, "tables.0.ddl"),
+    ):
+        raw["tables"][0]["ddl"] = wrong
+        assert told in refused(raw)
+
+
+@pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        ({"group": "all"}, "is for a table that shares its target tables with no other"),
+        ({"rows": [{"column": "id", "at_least": 5}]}, "and with 'rows' others may have rows there"),
+        ({"update_time": "at"}, "and with 'update_time' others may have rows there"),
+    ],
+)
+def test_no_target_tables_are_emptied_that_others_may_have_rows_in(beside: dict[str, Any], why: str) -> None:
+    raw = raw_settings()
+    raw["tables"][0] |= {"ddl": {"truncate": "apply"}, **beside}
+    assert why in refused(raw)
 
 
 def test_tables_that_share_their_target_tables_are_not_filtered_by_a_time() -> None:

@@ -26,13 +26,15 @@ COPY_AGAIN = "start a new migration and copy again"
 class Selected:
     """A table of the config."""
 
-    follows: bool  # ddl: ignore
+    follows: bool  # ddl: {columns: ignore}
     key: tuple[str, ...] | None = None  # what it began with; it stays
     needs: frozenset[str] = frozenset()  # columns that the sharding rules or the row conditions look at
     rules: tuple[TableRule, ...] = ()  # of the targets, and of the sources where they have one
     forward: bool = True  # of the stream from the sources
-    applies: bool = False  # ddl: apply, where applications are at the sources
+    applies: bool = False  # ddl: {columns: apply}, where applications are at the sources
     follows_standby: bool = False  # what comes at a side that applications have left: `follows`, and apply
+    renames: bool = False  # ddl: {rename: ignore}
+    empties: bool = False  # ddl: {truncate: apply}, where applications are at the sources
 
 
 class Definitions:
@@ -74,6 +76,8 @@ class Definitions:
         self._now: dict[Name, Sequence[ForeignKey]] = {}
         self.applied: Collection[Coordinate] = frozenset()
         """Where statements stand that the targets have got (`ddl: apply`)."""
+        self.brought: Callable[[str], bool] = lambda _sql: False
+        """Whether a statement at a target is one that a stream brought there (`ddl: apply`)."""
         self.watched: set[Name] = set()
         """Tables whose rows the reader must ask `met` about."""
         self._arrange()

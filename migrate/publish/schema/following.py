@@ -173,7 +173,7 @@ class History:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
         known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
-        known.applied = applied
+        known.applied, known.brought = applied, self._brought
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour, utf8)
         return Schema(known, dialect, shadow)
@@ -224,6 +224,11 @@ class History:
         with self._state.connect() as state:
             return schema_history.first_created(state, self._settings.name, (self._source.name, *name))
 
+    def _brought(self, sql: str) -> bool:
+        with self._state.connect() as state:
+            names = (self._settings.name, migrations.other_way(state, self._settings.name))
+            return any(ddl.brought(state, name, sql) for name in names)
+
     def _store(self, versions: Versions) -> None:
         """A statement that changes columns gives values without events, which may be others at a target, and so may a
         table that takes another one's place: nothing counts as equal until a verification."""
@@ -255,17 +260,20 @@ def _columns(table: Table | None) -> object:
 
 def _selected(planned: PlannedTable, *, forward: bool = True) -> Selected:
     """forward: it is the stream from the sources, whose statements the targets can get."""
+    policy = planned.ddl
     conditions = planned.rows.conditions if planned.rows is not None else ()
     needs = {*planned.routing, *(condition.column.name for condition in conditions)}
     rules = (planned.rule, *((planned.home.rule,) if planned.home is not None else ()))
     return Selected(
-        planned.ddl == "ignore",
+        policy.columns == "ignore",
         planned.table.key,
         frozenset(needs),
         rules,
         forward=forward,
-        applies=forward and planned.ddl == "apply",
-        follows_standby=planned.ddl in ("ignore", "apply"),
+        applies=forward and policy.columns == "apply",
+        follows_standby=policy.columns in ("ignore", "apply"),
+        renames=policy.rename == "ignore",
+        empties=forward and policy.truncate == "apply",
     )
 
 

@@ -41,6 +41,10 @@ _FOLLOW_STANDBY = (
     " tables[].ddl: ignore and start again (docs/operations.md#altering-a-table); or undo it here,"
     f" {COPY_AGAIN}"
 )
+_FOLLOW_RENAME = (
+    "give it its name back, set `rename: ignore` in its tables[].ddl and start again; where rows changed under the"
+    f" other name, {COPY_AGAIN}"
+)
 _WITHOUT = (
     "leave the target tables without the key, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
@@ -69,10 +73,13 @@ class ToBeApplied(StopError):  # noqa: N818 - it says what is so
 
     code = Code.STATEMENT
 
-    def __init__(self, stopped: StopError, name: Name, sql: str, since: Coordinate) -> None:
-        """stopped: as one would stop at it. sql: the statement; since: where it stands."""
+    def __init__(
+        self, stopped: StopError, name: Name, sql: str, since: Coordinate, creates: tuple[str, str] | None = None
+    ) -> None:
+        """stopped: as one would stop at it. sql: the statement; since: where it stands. creates: the CREATE TABLE from
+        before and after where another table took the name, and no statement says what was altered."""
         super().__init__(stopped.message, hint=stopped.hint)
-        self.name, self.sql, self.since = name, sql, since
+        self.name, self.sql, self.since, self.creates = name, sql, since, creates
 
 
 class Policy:
@@ -103,7 +110,7 @@ class Policy:
             log.info("a statement changes no columns", table=full(name), statement=shown(step.statement))
             return after
         self._check_own_values(step, name, before, after)
-        self.follow_or_raise(step, name, lifted)
+        self.follow_or_raise(step, name, lifted, (before.create, after.create))
         return replace(after, unequal=not keeps)
 
     def _check_own_values(self, step: Step, name: Name, before: Version, after: Version) -> None:
@@ -114,12 +121,34 @@ class Policy:
         if found := own_values(columns(before.create), columns(after.create), renamed):
             raise step.stop(name, f"column {found[0]} {OWN_VALUES}", _FOLLOW_AND_REPAIR)
 
-    def follow_or_raise(self, step: Step, name: Name, why: str) -> None:
-        """Raises StopError where the table's policy is to stop, or to have the statement run at the targets first."""
+    def rename_or_raise(self, step: Step, name: Name) -> None:
+        """Raises StopError where the table's policy is to stop at another name of it."""
+        if not self._known.selected[name].renames:
+            raise step.stop(name, "it gets another name", _FOLLOW_RENAME)
+        log.warning("another name followed, as configured", table=full(name), statement=shown(step.statement))
+
+    def empties(self, step: Step, name: Name) -> bool:
+        """Whether the target tables are emptied as well. Raises ToBeApplied where they are still to be."""
+        if not self._known.selected[name].empties:
+            return False
+        if step.since not in self._known.applied:
+            stopped = step.stop(name, "its rows go without events", COPY_AGAIN)
+            raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since)
+        log.warning("emptied, as its target tables were", table=full(name), statement=shown(step.statement))
+        return True
+
+    def follow_or_raise(self, step: Step, name: Name, why: str, creates: tuple[str, str] = ("", "")) -> None:
+        """Raises StopError where the table's policy is to stop, or to have the statement run at the targets first.
+
+        creates: its CREATE TABLE from before and after.
+        """
         selected = self._known.selected[name]
         if selected.applies and not step.standby:
             if step.since not in self._known.applied:
-                raise ToBeApplied(step.stop(name, why, _FOLLOW), name, _sql(step, name, self._flavour), step.since)
+                stopped = step.stop(name, why, _FOLLOW)
+                if step.ddl.verb is Verb.RENAME and all(creates):
+                    raise ToBeApplied(stopped, name, step.statement.legible, step.since, creates)
+                raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since)
         elif not self._follows(step, name):
             follow = _follow_by(step, self._flavour) if selected.forward else _FOLLOW
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else follow)

@@ -60,7 +60,7 @@ class Renames:
     ) -> Version:
         before = self._known.versions.get(name) or Version(None, unsure="it is not in the schema history")
         if came_from is None:
-            self._policy.follow_or_raise(step, name, "it gets another name")
+            self._policy.rename_or_raise(step, name)
             return Version(before.table, gone=True, since=step.since)
         version = altered.get(came_from) or self._known.there(came_from)
         returns = self._known.holds(came_from) == name or came_from == name

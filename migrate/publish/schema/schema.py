@@ -89,7 +89,7 @@ class Schema:
         follow: Collection[Name] = (),
     ) -> Schema:
         """Of definitions that no statement can be replayed on."""
-        selected = {name: Selected(name in follow) for name in tables}
+        selected = {name: Selected(name in follow, renames=name in follow) for name in tables}
         versions = {name: Version(table) for name, table in tables.items()}
         return cls(Definitions(selected, versions, charsets), Dialect(mariadb, 999999))
 
@@ -122,10 +122,12 @@ class Schema:
             moved = self._create(step)
         elif ddl.verb is Verb.TRUNCATE and standby:
             moved = self._emptied(step, with_rows)
-        elif ddl.verb in (Verb.DROP, Verb.TRUNCATE):
+        elif ddl.verb is Verb.TRUNCATE:
+            moved = self._emptied_at_all(step, with_rows)
+        elif ddl.verb is Verb.DROP:
             for name in with_rows:
                 self._refuse_loss(step, name)
-            moved = self._dropped(step) if ddl.verb is Verb.DROP else {}
+            moved = self._dropped(step)
         elif ddl.verb is Verb.RENAME:
             pairs = list(zip(ddl.names[::2], ddl.names[1::2], strict=True))
             moved = self._renames.after(step, renamed(pairs, self._is_there) if ddl.if_there else pairs, {})
@@ -197,7 +199,10 @@ class Schema:
         return replace(version, unequal=True, renames=version.renames and name not in self._selected, since=since)
 
     def _emptied(self, step: Step, names: Collection[Name]) -> Versions:
-        """At a standby side nothing is carried: every row of it may have been written by hand."""
+        """At a standby side nothing is carried: every row of it may have been written by hand, unless the statement is
+        what the stream brought there (`ddl: {truncate: apply}`)."""
+        if names and self.known.brought(step.statement.legible):
+            return {}
         if names:
             told = [full(name) for name in names]
             log.warning("emptied at a standby side", tables=told, statement=shown(step.statement))
@@ -207,6 +212,17 @@ class Schema:
             for name, version in there.items()
             if version is not None
         }
+
+    def _emptied_at_all(self, step: Step, names: Collection[Name]) -> Versions:
+        """By the policy, once the targets are emptied too; no name that a table has for a while is in a policy."""
+        moved: Versions = {}
+        for name in names:
+            version = self.known.there(name)
+            if name not in self._selected or version is None or not self._policy.empties(step, name):
+                self._refuse_loss(step, name)
+            else:
+                moved[name] = self._unequal(name, version, step.since)
+        return moved
 
     def _refuse_loss(self, step: Step, name: Name) -> None:
         """Its rows go without events, if the table is there."""
