@@ -10,6 +10,7 @@ from schema_support import Followed
 from migrate.model.table import Column, Kind
 from migrate.publish.schema.following import _selected
 from migrate.publish.schema.key_texts import same_texts
+from migrate.settings.tables import DdlPolicy
 from migrate.sharding.columns import column_types
 from migrate.sharding.rule import build_rule
 from migrate.target.routing import PlannedTable
@@ -29,7 +30,7 @@ def made(box: Sandbox, columns: str, key: str, sharding: Mapping[str, object] | 
     spec = {"nodes": "ds_0.t_${0..3}", "table": sharding} if sharding else {"nodes": "ds_0.t"}
     rule = build_rule(spec, f"{database}.t", column_types(table))
     name = (database, "t")
-    followed.selected[name] = _selected(PlannedTable(table, rule, (), spec, ddl="ignore"))
+    followed.selected[name] = _selected(PlannedTable(table, rule, (), spec, ddl=DdlPolicy(columns="ignore")))
     followed.first = {name: followed._version(name)}
     return followed
 
