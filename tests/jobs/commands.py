@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ import yaml
 from migrate.state import chunks
 from tests.copy.setup import Laid
 from tests.helpers import TABLE_WAITERS
+from tests.jobs.cluster import command_line, parents
 from tests.waiting import until as wait
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +61,18 @@ def attempts(laid: Laid) -> list[int]:
         state.dispose()
 
 
+def _threads(process: subprocess.Popen[str]) -> str:
+    """What a process said to its end, and what each thread of its JVM does."""
+    for pid, parent in parents().items():
+        if parent == process.pid and "java" in command_line(pid):
+            os.kill(pid, signal.SIGQUIT)
+    try:
+        return process.communicate(timeout=5)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
 @contextmanager
 def held(
     laid: Laid, process: subprocess.Popen[str], writers: int, beside: Callable[[], str] = lambda: ""
@@ -80,6 +95,5 @@ def held(
         except AssertionError as error:
             sessions = server.query("SELECT ID, COMMAND, TIME, STATE, INFO FROM information_schema.PROCESSLIST")
             told = f"{beside()}, sessions {sessions}, attempts {attempts(laid)}"
-            process.kill()
-            raise AssertionError(f"{error}: {process.communicate()[0]}, {told}") from None
+            raise AssertionError(f"{error}: {_threads(process)}, {told}") from None
         yield
