@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -107,12 +107,9 @@ def application(rules: Path, log: Path) -> Iterator[Application]:
         )
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
         try:
-            made = Application(gateway.jvm, rules)
-            try:
+            with closing(Application(gateway.jvm, rules)) as made:
                 yield made
-            except Py4JJavaError as error:
-                raise AssertionError(str(error)) from None  # Java gives its text while it lives
-            finally:
-                made.close()
+        except Py4JJavaError as error:
+            raise AssertionError(str(error)) from None  # Java gives its text while it lives
         finally:
             gateway.shutdown()

@@ -11,10 +11,20 @@ import pytest
 
 from sandbox.demo.migration import PROCESSES
 from sandbox.demo.run import Demo, end, named, there_and_back
+from sandbox.paths import PROJECT
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
+from tests.flow.jdbc import application, data_sources
 
 _ORDERS = 4_000
+_RULES = PROJECT / "tests" / "sharding" / "rules" / "demo.yaml"
+_SHARDED = {
+    "orders": ("id", "user_id"),
+    "carts": ("id", "user_id"),
+    "payment": ("payment_id", "customer_id"),
+    "rental": ("rental_id", "customer_id"),
+}
+"""The demo's sharded tables: the key, and the column that says which database."""
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # each test starts Spark; a slow machine is not a failure
 
 
@@ -100,7 +110,9 @@ def test_what_was_broken_by_hand_is_named_with_table_and_key(demo: Demo) -> None
     demo.drain()
 
 
-def test_the_application_goes_there_and_back_and_there_and_loses_no_acknowledged_write(demo: Demo) -> None:
+def test_the_application_goes_there_and_back_and_there_and_loses_no_acknowledged_write(
+    demo: Demo, tmp_path: Path
+) -> None:
     """To the end, as `make demo` does; the last, as nothing can be done with the migration afterwards."""
     moves = there_and_back(demo)
     assert (moves.lost, moves.differences) == ([], 0)
@@ -110,3 +122,37 @@ def test_the_application_goes_there_and_back_and_there_and_loses_no_acknowledged
     demo.migration.stop()
     end(demo.migration)
     assert demo.migration.ask("status")["stage"] == "finished"
+    the_shards_are_shardingspheres(demo, tmp_path)
+
+
+def the_shards_are_shardingspheres(demo: Demo, directory: Path) -> None:
+    """An application in Java with the real jar finds every row, and writes where the demo's rules say."""
+    places = {f"ds_{number}": (demo.box.targets[number // 2], f"shop_{number}") for number in range(4)}
+    for server in demo.box.targets:
+        server.execute("CREATE USER jar@'%' IDENTIFIED BY 'App-secret-1'", "GRANT ALL ON `shop\\_%`.* TO jar@'%'")
+    rules = directory / "rules.yaml"
+    rules.write_text(_RULES.read_text("utf-8") + data_sources(places, "jar", "App-secret-1"), "utf-8")
+    with application(rules, directory / "jdbc.log") as jar:
+        for table, (key, by) in _SHARDED.items():
+            rows = at_shards(demo, table, key, by)
+            assert sorted(jar.read(f"SELECT {key}, {by} FROM {table}")) == sorted((str(a), str(b)) for a, b in rows)
+            assert jar.read(f"SELECT COUNT(*) FROM {table}") == [(str(len(rows)),)]
+            for one in rows[:: len(rows) // 200 + 1]:
+                assert len(jar.read(f"SELECT * FROM {table} WHERE {key} = ? AND {by} = ?", *one)) == 1, (table, one)
+        cart = (900_001, 77)
+        jar.write("INSERT INTO carts (id, user_id, value, history) VALUES (?, ?, 5, 'by the jar')", *cart)
+        found = demo.box.targets[0].query("SELECT id, user_id FROM shop_1.carts_1 WHERE history = 'by the jar'")
+        assert [tuple(map(int, row)) for row in found] == [cart]
+        order = at_shards(demo, "orders", "id", "user_id")[0]
+        assert jar.write("UPDATE orders SET quantity = quantity + 1 WHERE id = ? AND user_id = ?", *order) == 1
+        assert jar.write("DELETE FROM orders WHERE id = ? AND user_id = ?", *order) == 1
+        assert order not in at_shards(demo, "orders", "id", "user_id")
+
+
+def at_shards(demo: Demo, table: str, key: str, by: str) -> list[tuple[int, int]]:
+    return [
+        (int(row[0]), int(row[1]))
+        for number in range(4)
+        for one in range(4)
+        for row in demo.box.targets[number // 2].query(f"SELECT {key}, {by} FROM shop_{number}.{table}_{one}")
+    ]
