@@ -212,7 +212,7 @@ def finish(
 def web(context: typer.Context) -> None:
     """Serve the operator's page, the metrics and the applications' switch over HTTP."""
     follow_parent()
-    serve(context.obj.load("web"), lambda address: out.print(f"listening on {address}"))
+    serve(context.obj.load("web"), context.obj.path, lambda address: out.print(f"listening on {address}"))
 
 
 def show_switch(

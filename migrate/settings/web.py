@@ -44,11 +44,20 @@ class Web(Section):
     """Reads /metrics alone, which `token` reads too."""
     readers: dict[_Reader, SecretStr] = Field(default_factory=dict)
     """People by name, each with a token, who read the page alone."""
+    operators: dict[_Reader, SecretStr] = Field(default_factory=dict)
+    """People by name, each with a token, who read the page, and act from it where `actions` is true."""
+    actions: bool = False
+    """Whether commands are run from the page."""
 
     @property
     def answers(self) -> bool:
         """Whether there is a token: without one nobody would be answered."""
-        return bool(self.token or self.metrics_token or self.tokens or self.readers)
+        return bool(self.token or self.metrics_token or self.tokens or self.people)
+
+    @property
+    def people(self) -> dict[str, SecretStr]:
+        """Whoever reads the page."""
+        return {**self.readers, **self.operators}
 
     @property
     def is_shared(self) -> bool:
@@ -70,7 +79,7 @@ class Web(Section):
             _refuse_weak(value)
         return value
 
-    @field_validator("tokens", "readers")
+    @field_validator("tokens", "readers", "operators")
     @classmethod
     def _all_strong(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for instance, secret in value.items():
@@ -85,6 +94,9 @@ class Web(Section):
         owners: dict[str, str] = {}
         named = [("web.token", self.token), ("web.metrics_token", self.metrics_token), *self.tokens.items()]
         named += [(f"web.readers.{name}", secret) for name, secret in self.readers.items()]
+        named += [(f"web.operators.{name}", secret) for name, secret in self.operators.items()]
+        if both := sorted(self.readers.keys() & self.operators.keys()):
+            raise ValueError(f"'{both[0]}' is under readers and under operators; take one of them out")
         for name, secret in [(name, secret) for name, secret in named if secret is not None]:
             if owner := owners.get(secret.get_secret_value()):
                 raise ValueError(f"tokens: '{name}' has the same token as '{owner}'; each one needs its own")

@@ -21,6 +21,9 @@ class Caller:
     reads_switch: bool = True
     reads_metrics: bool = False
     reads_page: bool = False
+    name: str = ""
+    """Of a person who reads the page."""
+    acts: bool = False
 
     @property
     def only_reads(self) -> str:
@@ -47,11 +50,15 @@ class Tokens:
             known.append((settings.token, Caller(any_instance=settings.is_shared, reads_metrics=True)))
         if settings.metrics_token is not None:
             known.append((settings.metrics_token, Caller(reads_switch=False, reads_metrics=True)))
-        reader = Caller(reads_switch=False, reads_page=True)
-        known += [(secret, reader) for secret in settings.readers.values()]
+        acting = settings.operators if settings.actions else {}
+        people = {
+            name: Caller(reads_switch=False, reads_page=True, name=name, acts=name in acting)
+            for name in settings.people
+        }
+        known += [(secret, people[name]) for name, secret in settings.people.items()]
         self._known = [(_digest(f"Bearer {secret.get_secret_value()}".encode()), caller) for secret, caller in known]
-        self._known += [(_digest(_basic(name, secret)), reader) for name, secret in settings.readers.items()]
-        self.has_readers = bool(settings.readers)
+        self._known += [(_digest(_basic(name, secret)), people[name]) for name, secret in settings.people.items()]
+        self.has_readers = bool(people)
 
     def caller(self, authorization: bytes) -> Caller | None:
         """Whose the value of an Authorization header is; None where it is nobody's.

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -37,8 +38,11 @@ STATUS_SESSIONS = 5
 """At the state database for looks, pages and searches, beside those of the switch: neither waits for the other."""
 
 
-def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: None) -> None:
-    """Answer until told to stop. ready: told where it listens. Raises ConfigError, PreflightError, ServerError."""
+def serve(settings: Settings, config: Path, ready: Callable[[str], None] = lambda _address: None) -> None:
+    """Answer until told to stop. config: the file of the settings. ready: told where it listens.
+
+    Raises ConfigError, PreflightError, ServerError.
+    """
     if not settings.web.answers:
         hint = "set web.tokens, a token of its own for each application instance; every request needs one"
         raise ConfigError("neither web.tokens nor web.token is set", hint=hint)
@@ -57,10 +61,10 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
         with closing(_listener(settings.web.listen, encrypted)) as listener:
             looks = Latest(StatusReader(settings, of_status).read, "status")
             more = [Route("/metrics", Scrapes(settings.name, looks).shown, methods=["GET"])]
-            pages = Pages(settings, of_status, looks) if tokens.has_readers else None
+            pages = Pages(settings, config, of_status, looks) if tokens.has_readers else None
             more += pages.routes if pages is not None else []
             app = application(settings.name, state, tokens, threads, more)
-            config = uvicorn.Config(
+            serving = uvicorn.Config(
                 app,
                 http=Connection,
                 ws="none",
@@ -75,8 +79,8 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
                 headers=[("Server", "migrate")],
                 h11_max_incomplete_event_size=HEADER_BYTES,
             )
-            config.load()
-            config.ssl = encrypted
+            serving.load()
+            serving.ssl = encrypted
 
             def listening() -> None:
                 log.info("listening", address=settings.web.listen)
@@ -85,7 +89,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _address: No
                 ready(settings.web.listen)
 
             with asyncio.Runner(loop_factory=_Loop) as runner:
-                runner.run(_Server(config, stop, listening, pages).serve(sockets=[listener]))
+                runner.run(_Server(serving, stop, listening, pages).serve(sockets=[listener]))
 
 
 class _Server(uvicorn.Server):

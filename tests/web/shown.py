@@ -78,7 +78,7 @@ def main(kind: str, config: str) -> None:
         patch.object(server, "StatusReader", lambda *_: made_up),
         patch.object(read_details, "read", lambda *_: made_up.details()),
     ):
-        server.serve(settings)
+        server.serve(settings, Path(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,9 @@ def start(ground: Ground, directory: Path, program: Sequence[str] = (), **web: A
     """The process, at once."""
     state = {**address(ground.server), "database": ground.settings.database}
     config = directory / "migrate.yaml"
-    config.write_text(yaml.safe_dump(raw_settings(name=NAME, state=state, web=web)), "utf-8")
+    config.write_text(
+        yaml.safe_dump(raw_settings(name=NAME, state=state, web=web, run_dir=str(directory / "run"))), "utf-8"
+    )
     child = Child("migrate web", directory / "web.log", Path.cwd())
     line = [*program, str(config)] if program else [*COMMAND, "--config", str(config), "web"]
     child.start(line, dict(os.environ))

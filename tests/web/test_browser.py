@@ -32,6 +32,7 @@ PAGES = {
     "other-finished": ("everything", "/m/old"),
     "nobody": ("everything", "/m/nobody"),
     "search": ("everything", SEARCH),
+    "act": ("everything", f"/m/{NAME}/act"),
     "not-found": ("everything", f"{SEARCH}?table=shop.orders&key=7"),
     "finished": ("finished", f"/m/{NAME}"),
     "unread": ("unread", f"/m/{NAME}"),
@@ -56,7 +57,9 @@ def at(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
         for kind in ("everything", "finished", "unread"):
             program = [sys.executable, "-m", "tests.web.shown", kind]
             directory = tmp_path_factory.mktemp(kind)
-            web = running.enter_context(serving(ground, directory, program=program, readers={"ada": ADA}))
+            web = running.enter_context(
+                serving(ground, directory, program=program, operators={"ada": ADA}, actions=True)
+            )
             found[kind] = f"http://ada:{ADA}@{HOST}:{web.port}"
         yield found
 

@@ -14,6 +14,7 @@ from migrate.commands.parked import ParkedListing
 from migrate.model.command import Command, Direction
 from migrate.state.alarms import Alarm
 from migrate.state.cutover import CutoverRun, JournalEntry, Outcome, StepState, SwitchDirection
+from migrate.state.page_action import PageAction
 from migrate.state.reached import LostMessages
 from migrate.state.status_history import PastStatus, StatusSample
 from migrate.state.switch import Application, Side, Switch, Writes
@@ -26,6 +27,7 @@ from migrate.status.stage import Stage
 from migrate.status.table_state import TableState
 from migrate.status.told import told
 from migrate.web.page import plots, render
+from migrate.web.page.actions import ActionsSeen
 from migrate.web.page.details import Details, SetAside
 from migrate.web.page.history import KnownMigration, sample
 from migrate.web.page.plots import Span
@@ -157,6 +159,7 @@ def details(value: str = "x") -> Details:
         foreign=[foreign, {**foreign, "key": None}],
         foreign_count=900,
         alarms=[Alarm(value, value, value, value, THEN, THEN, THEN)],
+        actions=[PageAction(1, value, value, THEN, THEN, 0, "")],
     )
 
 
@@ -229,12 +232,20 @@ def test_every_value_of_a_database_is_escaped() -> None:
         render.problem(EVIL, AT, 5.0),
         render.missing(EVIL),
         render.row_search(EVIL, RowAsked(EVIL, EVIL, EVIL), [EVIL], 5, lines=[EVIL], problem=EVIL, hint=EVIL),
+        acted(EVIL),
     ):
         found = Read(made)
         assert found.faults == []
         assert EVIL in "".join(found.text)
         assert "<script>alert" not in made
         assert "49</td>" not in made
+
+
+def acted(value: str) -> str:
+    done = ActionsSeen(
+        [PageAction(2, value, value, THEN, None, None, ""), PageAction(1, value, value, THEN, THEN, 5, value)], value
+    )
+    return render.actions(value, render.parts_of_actions(done), "0" * 64, value)
 
 
 def row(value: str) -> MigrationRow:
@@ -246,6 +257,7 @@ def test_it_can_be_read_by_ear_and_used_by_keyboard() -> None:
         page(held=[Blocker(Kind.PARKED, facts={"count": 1}, remedy=PARKED)]),
         render.overview(render.parts_of_list([row("x")], "shop", ""), 5.0),
         render.row_search("shop", RowAsked(), [], 5),
+        acted("shop"),
     ):
         found = Read(made)
         tags = [tag for tag, _ in found.tags]
@@ -253,7 +265,9 @@ def test_it_can_be_read_by_ear_and_used_by_keyboard() -> None:
         assert found.tables_without_caption() == 0
         assert [tags.count(one) for one in ("h1", "main", "title")] == [1, 1, 1]
         assert ("html", {"lang": "en"}) in found.tags
-        assert sum("for" in one for tag, one in found.tags if tag == "label") == tags.count("input")
+        assert sum("for" in one for tag, one in found.tags if tag == "label") == sum(
+            tag == "input" and one.get("type") != "hidden" for tag, one in found.tags
+        )
     marks = [found for tag, found in Read(page()).tags if found.get("aria-current") == "step"]
     assert len(marks) == 1
 

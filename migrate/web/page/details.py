@@ -14,10 +14,11 @@ from migrate.commands.parked import ParkedListing
 from migrate.cutover.reverse_settings import reversed_settings
 from migrate.model.errors import MigrateError
 from migrate.settings import Settings
-from migrate.state import alarms, cutover, foreign, switch, verification
+from migrate.state import alarms, cutover, foreign, page_action, switch, verification
 from migrate.state import migration as migrations
 from migrate.state.alarms import Alarm
 from migrate.state.cutover import CutoverRun, JournalEntry
+from migrate.state.page_action import PageAction
 from migrate.state.switch import Application, Side, Switch, Writes
 from migrate.status import ended_migration
 from migrate.status.look import Look
@@ -54,6 +55,7 @@ class Details:
     foreign: Sequence[Mapping[str, Any]] = ()
     foreign_count: int = 0
     alarms: Sequence[Alarm] = ()
+    actions: Sequence[PageAction] = ()
     ended: Mapping[str, Any] | None = None
 
 
@@ -78,6 +80,7 @@ def read(settings: Settings, state: sa.Engine, look: Look) -> Details:
             journal=cutover.journal(connection, name, run.number) if run is not None else (),
             foreign_count=count,
             alarms=list(alarms.every(connection, settings.name).values()),
+            actions=page_action.newest(connection, settings.name, LISTED, outputs=False),
         )
     ended = ended_migration.read(settings, state) if of is None else None
     if ended is not None:

@@ -24,7 +24,7 @@ class Event(NamedTuple):
 
 def events(look: Look, details: Details) -> list[Event]:
     """The newest MOST."""
-    found = [*_of_switch(details), *_of_verifications(details), *_of_alarms(details)]
+    found = [*_of_switch(details), *_of_verifications(details), *_of_alarms(details), *_of_actions(details)]
     for now in (look.now, *([look.reverse] if look.reverse else [])):
         found += _of_processes(now)
     return sorted(found, reverse=True)[:MOST]
@@ -58,6 +58,14 @@ def _of_alarms(details: Details) -> Iterator[Event]:
             yield Event(in_utc(one.raised, "seconds"), f"alarm: {one.message}")
         if one.resolved is not None:
             yield Event(in_utc(one.resolved, "seconds"), f"alarm is over: {one.message}")
+
+
+def _of_actions(details: Details) -> Iterator[Event]:
+    for one in details.actions:
+        yield Event(in_utc(one.began, "seconds"), f"{one.operator} began `{one.command}` from the page")
+        if one.ended is not None:
+            told = f"`{one.command}` of {one.operator} ended with exit code {one.exit_code}"
+            yield Event(in_utc(one.ended, "seconds"), told)
 
 
 def _of_processes(now: Snapshot) -> Iterator[Event]:

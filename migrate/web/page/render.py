@@ -19,6 +19,7 @@ from migrate.status import blockers, ended_migration
 from migrate.status.told_check import shown_check
 from migrate.verify.certificate import typed, verdict
 from migrate.web.page import plots
+from migrate.web.page.actions import ACTIONS, ActionsSeen
 from migrate.web.page.details import LISTED
 from migrate.web.page.history import KnownMigration
 from migrate.web.page.past_events import run_name
@@ -108,10 +109,19 @@ def parts_of(view: View) -> Parts:
     return {name: _part(name, **values) for name in names}
 
 
-def migration(name: str, view: View) -> str:
-    """The page of the migration whose config this server has."""
-    values = {"name": name, "base": base(name), "span": view.span.label, "interval": view.interval}
+def migration(name: str, view: View, *, acts: bool = False) -> str:
+    """The page of the migration whose config this server has. acts: whoever reads it may also act."""
+    values = {"name": name, "base": base(name), "span": view.span.label, "interval": view.interval, "acts": acts}
     return _page("migration", parts=parts_of(view), **values)
+
+
+def parts_of_actions(done: ActionsSeen) -> Parts:
+    return {"done": _part("done", done=done)}
+
+
+def actions(name: str, parts: Parts, mark: str, refused: str) -> str:
+    """mark: what the forms carry. refused: why the action that was asked for is not begun; "" where none was."""
+    return _page("actions", name=name, base=base(name), parts=parts, mark=mark, refused=refused, actions=ACTIONS)
 
 
 def parts_of_list(rows: Sequence[MigrationRow], own: str, problem: str) -> Parts:

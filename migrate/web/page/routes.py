@@ -1,9 +1,10 @@
-"""The page's paths. Every one is read alone, by a token that reads the page.
+"""The page's paths, for tokens that read the page; one of them acts, for those of operators.
 
 GET /                   every migration of the state database
 GET /m/NAME             one migration; ?span=1h, 24h or 7d
 GET /m/NAME/explain     a row by ?table= and &key=
-GET /live, /m/NAME/live what changes of these two, while they are open
+GET, POST /m/NAME/act   what an operator does
+GET /live, /m/NAME/live, /m/NAME/act/live  what changes of these, while they are open
 GET /static/…           the style and the script
 """
 
@@ -15,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,8 +33,10 @@ from migrate.state.status_history import PastStatus
 from migrate.status.verdict import Verdict
 from migrate.web.access import Caller
 from migrate.web.connection import HEADERS
+from migrate.web.front import BODY_BYTES
 from migrate.web.latest import WAIT_SECONDS, Latest, OncePer
 from migrate.web.page import details, render
+from migrate.web.page.actions import Actions, ActionsSeen, Refused
 from migrate.web.page.history import SAMPLE_SECONDS, History, KnownMigration, every_migration, of_migration, sample
 from migrate.web.page.live import Streams, Unreadable, parts_it_has
 from migrate.web.page.plots import Span, rates
@@ -68,7 +72,8 @@ _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class Pages:
     """The views of what `looks` sees, each made once for a look however many ask for it."""
 
-    def __init__(self, settings: Settings, state: sa.Engine, looks: Latest[Seen]) -> None:
+    def __init__(self, settings: Settings, config: Path, state: sa.Engine, looks: Latest[Seen]) -> None:
+        """config: the file that `settings` are from."""
         self._name = settings.name
         self._settings = settings
         self._state = state
@@ -78,6 +83,7 @@ class Pages:
         self._known = Latest(lambda: every_migration(state), "migrations")
         self._others: dict[str, Latest[Sequence[PastStatus]]] = {}
         self._search = RowSearch(settings, state)
+        self._actions = Actions(settings, config, state)
         self.streams = Streams(INTERVAL_SECONDS)
 
     @property
@@ -88,9 +94,12 @@ class Pages:
             "/m/{name}": self._migration,
             "/m/{name}/live": self._live_migration,
             "/m/{name}/explain": self._explain,
+            "/m/{name}/act": self._act,
+            "/m/{name}/act/live": self._live_actions,
             "/static/{file}": self._static,
         }
-        return [Route(path, _for_readers(handler), methods=["GET"]) for path, handler in paths.items()]
+        reading = [Route(path, _for_readers(handler), methods=["GET"]) for path, handler in paths.items()]
+        return [*reading, Route("/m/{name}/act", _for_readers(self._begin), methods=["POST"])]
 
     async def keep_history(self) -> None:
         """Note a look each minute, until cancelled: whether anybody watches or not."""
@@ -128,7 +137,7 @@ class Pages:
             return _problem(error)
         except (MigrateError, SQLAlchemyError) as error:
             return _problem(Unreadable(reason(error)))
-        return _html(render.migration(name, view))
+        return _html(render.migration(name, view, acts=_caller(request).acts))
 
     async def _live_overview(self, request: Request) -> Response:
         return self._stream(request, self._parts_of_list)
@@ -156,6 +165,47 @@ class Pages:
         found = await self._search.find(asked)
         told = {"lines": found.lines, "problem": found.problem, "hint": found.hint}
         return _html(render.row_search(self._name, asked, tables, MESSAGES, **told))  # type: ignore[arg-type]
+
+    async def _act(self, request: Request) -> Response:
+        self._refuse_other(request)
+        return await self._shown_actions(_operator(request), HTTPStatus.OK)
+
+    async def _begin(self, request: Request) -> Response:
+        self._refuse_other(request)
+        operator, body = _operator(request), await request.body()
+        if len(body) > BODY_BYTES:
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a form has {BODY_BYTES} bytes at most")
+        try:
+            await self._actions.begin(operator, self._actions.asked(request, body, operator))
+        except Refused as refused:
+            return await self._shown_actions(operator, HTTPStatus.CONFLICT, str(refused))
+        except (MigrateError, SQLAlchemyError, OSError) as error:
+            told = f"the action is not begun: {error if isinstance(error, OSError) else reason(error)}"
+            return await self._shown_actions(operator, HTTPStatus.SERVICE_UNAVAILABLE, told)
+        to = {"Location": f"{render.base(self._name)}/act"}  # so that to load it again sends nothing again
+        return Response("", HTTPStatus.SEE_OTHER, {**HEADERS, **SAFE, **to})
+
+    async def _live_actions(self, request: Request) -> Response:
+        self._refuse_other(request)
+        _operator(request)
+
+        async def read() -> Parts:
+            return render.parts_of_actions(await self._done())
+
+        return self._stream(request, read)
+
+    async def _shown_actions(self, operator: str, status: HTTPStatus, refused: str = "") -> Response:
+        try:
+            parts = render.parts_of_actions(await self._done())
+        except Unreadable as error:
+            return _problem(error)
+        return _html(render.actions(self._name, parts, self._actions.mark(operator), refused), status)
+
+    async def _done(self) -> ActionsSeen:
+        try:
+            return await self._actions.done()
+        except SQLAlchemyError as error:
+            raise Unreadable(reason(error)) from error
 
     async def _static(self, request: Request) -> Response:
         name = str(request.path_params["file"])
@@ -239,12 +289,24 @@ def _row(one: KnownMigration) -> MigrationRow:
 def _for_readers(handler: _Handler) -> _Handler:
     async def checked(request: Request) -> Response:
         """Raises HTTPException."""
-        caller: Caller = request.state.caller
-        if not caller.reads_page:
+        if not _caller(request).reads_page:
             raise HTTPException(HTTPStatus.FORBIDDEN, "this token does not read the page; use one of web.readers")
         return await handler(request)
 
     return checked
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+def _operator(request: Request) -> str:
+    """The name of whoever acts. Raises HTTPException."""
+    if not _caller(request).acts:
+        why = "this token only reads: an operator's acts (web.operators), where web.actions is true"
+        raise HTTPException(HTTPStatus.FORBIDDEN, why)
+    return _caller(request).name
 
 
 def _problem(error: TimeoutError | Unreadable) -> Response:
