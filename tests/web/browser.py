@@ -22,8 +22,8 @@ from selenium import webdriver
 from selenium.webdriver import ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.action_chains import ActionChains
 
-WIDE, PHONE = (1280, 900), (360, 740)
-"""Sizes of a window, in CSS pixels."""
+WIDE, PHONE, PAPER = (1280, 900), (360, 740), (718, 1047)
+"""Sizes of a window, in CSS pixels; of paper that of A4 inside margins of 1 cm."""
 _OPTIONS = (
     "--headless=new",
     "--no-sandbox",  # which root cannot have; it reads nothing but our own pages
@@ -81,14 +81,14 @@ class Browser:
     def open(self, address: str) -> None:
         self._driver.get(address)
 
-    def shown(self, size: tuple[int, int], *, dark: bool = False) -> None:
-        """From now on in a window of this size, light or dark."""
+    def shown(self, size: tuple[int, int], *, dark: bool = False, printed: bool = False) -> None:
+        """From now on in a window of this size, light or dark, or as on paper."""
         width, height = size
         self._tell(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=size == PHONE
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._tell("Emulation.setEmulatedMedia", features=[scheme])
+        self._tell("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
 
     def found_wrong(self) -> list[str]:
         """What axe-core finds, and whether the page is wider than its window."""

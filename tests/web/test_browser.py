@@ -17,7 +17,7 @@ from migrate.status.blocker import Kind
 from sandbox.paths import PROJECT
 from sandbox.ports import HOST
 from tests.waiting import until
-from tests.web.browser import ENTER, PHONE, TAB, WIDE, Browser, missing, opened
+from tests.web.browser import ENTER, PAPER, PHONE, TAB, WIDE, Browser, missing, opened
 from tests.web.support import NAME, Ground, serving
 from tests.web.test_page import BYTES
 
@@ -107,6 +107,34 @@ def test_axe_core_finds_nothing_and_no_page_is_wider_than_its_window(
     assert loaded.size < BYTES
     expected = {"nobody": "404", "unread": "503"}.get(page)
     assert [one for one in loaded.complaints if expected is None or f"status of {expected}" not in one] == []
+
+
+_CUT = """
+const seen = (one) => one.getClientRects().length > 0 && getComputedStyle(one).visibility !== "hidden";
+const all = [...document.querySelectorAll("main *")].filter(seen);
+const told = (one) => `${one.tagName} ${one.className} ${one.textContent.trim().slice(0, 40)}`;
+return [
+  all.filter((one) => one.matches("button, .skip, #link")).map(told),
+  all.filter((one) => one.matches(".scroll") && one.scrollWidth > one.clientWidth + 1).map(told),
+  all.filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest("svg")).map(told),
+];
+"""
+
+
+@pytest.mark.parametrize("page", ["migration", "list", "finished"])
+def test_on_paper_nothing_is_cut_off_and_nothing_is_there_to_press(
+    page: str, at: dict[str, str], browser: Browser
+) -> None:
+    kind, path = PAGES[page]
+    browser.shown(PAPER, printed=True)
+    browser.open(at[kind] + path)
+    assert browser.ask(_CUT) == [[], [], []]
+    browser.keep(PICTURES / f"{page}-paper.png")
+    browser.shown(PAPER, dark=True, printed=True)
+    background = browser.ask("return getComputedStyle(document.body).backgroundColor")
+    assert background in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"), "ink for a dark page"
+    browser.shown(WIDE)
+    assert browser.ask(_CUT)[0] if page == "migration" else True, "it looks for what it says"
 
 
 def test_a_fault_is_found(at: dict[str, str], browser: Browser) -> None:
