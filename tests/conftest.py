@@ -53,7 +53,6 @@ _ON_ONE = frozenset(
         "broker",
         "commands",
         "counters",
-        "ddl_killed",
         "each_by_itself",
         "flush",
         "full_copy",

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import product
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,23 +22,15 @@ from tests.ddl.support import NEW, OLD, Shards, shards
 from tests.flow.launcher import stop_at
 from tests.waiting import until
 
-CREATE, BEGIN, END, FINISH = (f"migrate.state.ddl:{name}" for name in ("create", "begin", "end", "finish"))
+CREATE, AIM, BEGIN, END, FINISH = (f"migrate.state.ddl:{name}" for name in ("create", "aim", "begin", "end", "finish"))
 SEND = "migrate.ddl.step:send"
-RUNS = (
-    ("before", BEGIN, 2, Goal.NEW),
-    ("after", BEGIN, 2, Goal.OLD),
-    ("before", SEND, 2, Goal.NEW),
-    ("before", SEND, 2, Goal.OLD),
-    ("after", SEND, 2, Goal.NEW),
-    ("after", SEND, 2, Goal.OLD),
-    ("before", END, 3, Goal.OLD),
-    ("after", END, 3, Goal.NEW),
-    ("before", FINISH, 1, Goal.OLD),
-    ("after", FINISH, 1, Goal.NEW),
+POINTS = tuple(
+    (when, where, call)
+    for where, call in ((AIM, 1), (BEGIN, 2), (SEND, 2), (END, 3), (FINISH, 1))
+    for when in ("before", "after")
 )
-"""When, where and at which call a run is killed, and what the next process brings it to. "after" a write of the journal
-is before its commit."""
-UNDOS = (("before", SEND, 2), ("after", SEND, 2), ("after", END, 3), ("before", FINISH, 1))
+"""When, where and at which call a run or an undo is killed. "after" a write of the journal is before its commit; what
+is behind the commit is before the next one."""
 
 
 def killed(when: str, where: str, call: int, work: Callable[[], Any]) -> None:
@@ -58,8 +51,7 @@ def test_a_run_that_is_killed_anywhere_ends_all_new_or_all_old(
 ) -> None:
     with ExitStack() as stack:
         cases = []
-        for when, where, call, goal in RUNS:
-            point = (when, where, call)
+        for point, goal in product(POINTS, (Goal.NEW, Goal.OLD)):
             made = stack.enter_context(shards(box, state, state_settings))
             plan = made.plan()
             state.dispose()  # no session is shared with the child
@@ -68,7 +60,8 @@ def test_a_run_that_is_killed_anywhere_ends_all_new_or_all_old(
         for point, goal, made in cases:  # by now the leases of those that were killed first are over
             until(partial(free, made), "the lease")
             report = made.go(goal)
-            assert (made.columns(), report.run.finished is None) == (NEW if goal is Goal.NEW else OLD, False), point
+            assert (made.columns(), report.reached) == (NEW if goal is Goal.NEW else OLD, 4), (point, goal)
+            assert report.run.finished is not None, (point, goal)
 
 
 def test_a_run_that_is_killed_before_it_is_written_down_was_none(made: Shards) -> None:
@@ -90,7 +83,7 @@ def free(made: Shards) -> bool:
 def test_an_undo_that_is_killed_anywhere_is_resumed(box: Sandbox, state: sa.Engine, state_settings: State) -> None:
     with ExitStack() as stack:
         cases = []
-        for point in UNDOS:
+        for point in POINTS:
             made = stack.enter_context(shards(box, state, state_settings))
             made.run(made.plan())
             state.dispose()
@@ -98,7 +91,10 @@ def test_an_undo_that_is_killed_anywhere_is_resumed(box: Sandbox, state: sa.Engi
             cases.append((point, made))
         for point, made in cases:
             until(partial(free, made), "the lease")
-            assert (made.go().reached, made.columns()) == (4, OLD), point
+            aimed, columns = (Goal.NEW, NEW) if point[1] == AIM else (Goal.OLD, OLD)  # the undo is not noted before AIM
+            report = made.go()
+            assert (report.reached, made.columns()) == (4, columns), point
+            assert (report.run.goal, report.run.finished is None) == (aimed, False), point
 
 
 def test_a_statement_whose_client_was_killed_is_waited_for_before_an_undo_judges(made: Shards) -> None:
