@@ -17,7 +17,7 @@ ORDER    := --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install dist servers browser prepare demo demo-reshard test test-long test-all coverage compiled test-compiled test-browser types record test-servers test-server soak-failover fuzz mutations times chaos
+.PHONY: help setup install dist servers browser prepare demo demo-reshard test test-long test-all coverage compiled test-compiled test-browser types ddl-kinds record test-servers test-server soak-failover fuzz mutations times chaos
 .PHONY: model model-broken models
 .PHONY: lint typecheck bench-capture bench-apply bench-copy bench-verify bench-many clean distclean lock
 
@@ -100,6 +100,9 @@ test-browser: browser ## check the page in Chromium with axe-core, also through 
 
 types: servers ## bring every column type through stream and copy, print what is equal
 	$(BIN)/python -m tests.types.table
+
+ddl-kinds: setup ## write the table of docs/ddl-kinds.md anew from the cases that the suite runs
+	$(BIN)/python -m tests.ddl.kinds
 
 record: servers ## keep what a server (FLAVOUR) writes to its log, for the tests that read it without one
 	PYTHONPATH=.:tests/publish $(BIN)/python tests/publish/record.py --flavour $(FLAVOUR)

@@ -31,6 +31,10 @@ _UNSET = {
     "CONNECTION": "''",
     "PAGE_CHECKSUM": "DEFAULT",
     "TRANSACTIONAL": "DEFAULT",
+    "AUTOEXTEND_SIZE": "0",
+    "SECONDARY_ENGINE": "NULL",
+    "SECONDARY_ENGINE_ATTRIBUTE": "''",
+    "ENGINE_ATTRIBUTE": "''",
 }
 """What an option is set to so that a definition has it no more; another one of MariaDB's is set to DEFAULT."""
 _PERIOD = re.compile(r"PERIOD FOR `(?:[^`]|``)+`")
@@ -176,7 +180,7 @@ def _options(before: Definition, after: Definition) -> Iterator[str]:
     for name, value in had.items():
         if name not in texts and has.get(name) != value:
             yield f"{name}={value}"
-    for name in has.keys() - had.keys() - {*texts}:
+    for name in sorted(has.keys() - had.keys() - {*texts}):
         yield f"{name}={_UNSET.get(name, 'DEFAULT')}"
 
 

@@ -43,6 +43,7 @@ class LogicalStatement:
     clauses: tuple[tuple[Token, ...], ...]
     removes_rows: str  # what a clause does to rows of partitions, or of history; "" for nothing
     counter: bool  # whether it sets the auto-increment counter, which no definition here has
+    index: str = ""  # what a DROP INDEX drops, as it is written
 
     @property
     def name(self) -> str:
@@ -60,6 +61,8 @@ class LogicalStatement:
         before, behind = self.sql[: self.start], self.sql[self.end :]
         if not chosen or not self.is_alter:
             return f"{before}{named}{behind}"
+        if self.index:  # an ALTER to both servers; MariaDB takes no algorithm in a DROP INDEX
+            return f"ALTER TABLE {named} {', '.join([*chosen, f'DROP INDEX {self.index}'])}"
         if self.verb is Verb.INDEX:
             return f"{before}{named}{behind} {' '.join(chosen)}"
         return f"{before}{named} {', '.join(chosen)}{'' if self.bare else ','}{behind}"
@@ -110,7 +113,15 @@ def read(sql: str) -> LogicalStatement:
         clauses=parsed.clauses,
         removes_rows=_removed(parsed) if parsed.verb is Verb.ALTER else "",
         counter=any(clause[0].is_word("AUTO_INCREMENT") for clause in parsed.clauses if clause),
+        index=_index(text, found, mention.start) if parsed.drops else "",
     )
+
+
+def _index(text: str, found: list[Token], table: int) -> str:
+    """What stands between INDEX and ON."""
+    before = [token for token in found if token.start < table]
+    word = next(at for at, token in enumerate(before) if token.is_word("INDEX"))
+    return text[before[word + 1].start : before[-2].end]
 
 
 def without_level(sql: str) -> str:

@@ -34,6 +34,7 @@ from migrate.publish.schema.definitions import other_key
 TABLE = "migrate_scratch"
 Written = Callable[[Level], str]
 """The statement with an algorithm and lock."""
+_COPIED = Level("COPY", "SHARED")
 HEAVIER = frozenset({1064, 1221, 1800, 1801, 1845, 1846, 1847, 4092})
 """Said of an algorithm or lock that is not for this statement: not in its grammar, not supported, too many versions."""
 
@@ -220,9 +221,14 @@ def _compensated(
 
 
 def _really(table: _Scratch, level: Level, start: Definition, end: Definition) -> Level:
-    """MariaDB takes any algorithm for a statement that partitions a table otherwise, and copies it all the same."""
-    is_other = start.partitioning != end.partitioning and table.connection.flavour == "mariadb"
-    return LEVELS[-1] if is_other else level
+    """MariaDB takes any algorithm for a statement that partitions a table otherwise, and copies it all the same. Both
+    servers add a foreign key by copying where its values are compared with the parent's, as they are not in a trial.
+    """
+    if start.partitioning != end.partitioning and table.connection.flavour == "mariadb":
+        return LEVELS[-1]
+    if any(" FOREIGN KEY " in line and name not in start.constraints for name, line in end.constraints.items()):
+        return max(level, _COPIED, key=LEVELS.index)
+    return level
 
 
 def _lightest(table: _Scratch, start: Definition, written: Written) -> tuple[Level, list[str]]:
