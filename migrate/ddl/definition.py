@@ -8,7 +8,7 @@ server makes of the table's (`orders_1_chk_1`), `TABLE` stands for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,8 @@ _NAME = r"`(?:[^`]|``)+`"
 _COLUMN = re.compile(rf"^({_NAME}) (.*)$", re.S)
 _TYPE = re.compile(r"(\w+(?:\((?:[^()']|'(?:[^']|'')*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?")
 _KEY = re.compile(rf"^(PRIMARY KEY|(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY ({_NAME}))(.*)$", re.S)
+_PART = re.compile(rf"({_NAME})(?: DESC)?(?:,|\))")
+_OF_NO_ORDER = ("FULLTEXT", "SPATIAL", "VECTOR")
 _CONSTRAINT = re.compile(rf"^CONSTRAINT ({_NAME}) (.*)$", re.S)
 _CREATED = re.compile(r"CREATE TABLE `((?:[^`]|``)+)`")
 _HEAD = "CREATE TABLE t (\n"
@@ -47,6 +49,19 @@ class Definition:
     def keys(self) -> dict[str, str]:
         """Each key's line by its quoted name; "" is the primary key's."""
         return {found[2] or "": line for line in self._lines if (found := _KEY.match(line))}
+
+    def key_leading(self, columns: Sequence[str]) -> str | None:
+        """A key that begins with the whole of these columns, in this order; None for none. All names are quoted."""
+        wanted = [column.lower() for column in columns]
+        for name, line in self.keys.items():
+            parts = (_KEY.match(line) or [""] * 4)[3]
+            at, leading = parts.index("(") + 1, list[str]()
+            while (found := _PART.match(parts, at)) is not None:  # not behind a prefix or an expression
+                leading.append(found[1].lower())
+                at = found.end()
+            if leading[: len(wanted)] == wanted and not line.startswith(_OF_NO_ORDER):
+                return name or "PRIMARY KEY"
+        return None
 
     @cached_property
     def constraints(self) -> dict[str, str]:

@@ -154,7 +154,10 @@ def _surveyed(session: Connection, logical: LogicalStatement, shard: Shard, tria
         except pymysql.MySQLError as error:
             if number(error) not in ACCESS_DENIED:
                 raise
-    return ShardPlan(shard, trial, around, witness, tuple(around.in_the_way(trial.touched)))
+    in_the_way = around.in_the_way(trial.touched)
+    if logical.is_alter:
+        in_the_way += around.keys_in_the_way(trial.before, trial.after)
+    return ShardPlan(shard, trial, around, witness, tuple(in_the_way))
 
 
 def _judged(plan: Plan) -> Iterator[Problem]:

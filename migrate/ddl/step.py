@@ -142,7 +142,7 @@ def look(session: Connection, logical: LogicalStatement, row: ShardRow) -> tuple
 
 def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance) -> str:
     """Send the statement; what the server said where it did not take it. Raises the driver's error for what passes."""
-    refusal = "no algorithm and lock is allowed that the server takes"
+    refusal, allowed = "", f"--algorithm {bound.algorithm} --lock {bound.lock} is all that is allowed"
     for level in _levels(row, goal, bound):
         try:
             session.execute_noted(_written(logical, row, goal, level).replace("%", "%%"))
@@ -153,7 +153,7 @@ def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Go
             refusal = text(error)
             if number(error) not in HEAVIER:
                 return refusal
-    return refusal
+    return f"{refusal} ({allowed})" if refusal else allowed
 
 
 def _levels(row: ShardRow, goal: Goal, bound: Allowance) -> list[Level]:

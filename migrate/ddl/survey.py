@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from migrate.ddl.definition import Definition
 from migrate.mysql.connection import Connection
 from migrate.mysql.foreign_keys import foreign_keys
+from migrate.mysql.quoting import printed
 
 _ENGINE_TABLES = {"mariadb": "INNODB_SYS_TABLES", "mysql": "INNODB_TABLES"}
 
@@ -41,6 +42,20 @@ class Surroundings:
         ]
         return found
 
+    def keys_in_the_way(self, before: Definition, after: Definition) -> list[str]:
+        """Foreign keys whose columns a key begins with before the statement, and none afterwards: no server takes
+        that, and a trial has no table that refers to it.
+        """
+        left = {name.lower() for name in after.columns}
+        wanted = [(name, [printed(one) for one in columns]) for name, columns in (*self.parents, *self.children)]
+        return [
+            f"foreign key {name} uses key {key}"
+            for name, columns in wanted
+            if {column.lower() for column in columns} <= left  # else `in_the_way` names the column
+            and (key := before.key_leading(columns)) is not None
+            and after.key_leading(columns) is None
+        ]
+
 
 def look(connection: Connection, database: str, table: str, definition: Definition) -> Surroundings:
     """Raises the driver's error."""
@@ -53,7 +68,8 @@ def look(connection: Connection, database: str, table: str, definition: Definiti
     children: dict[str, list[str]] = {}
     for schema, child, name, column in connection.query(
         "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_COLUMN_NAME"
-        " FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s",
+        " FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s"
+        " ORDER BY ORDINAL_POSITION",
         [database, table],
     ):
         children.setdefault(f"{name} of {schema}.{child}", []).append(str(column))

@@ -40,21 +40,30 @@ class Shards:
     state: sa.Engine
     places: tuple[tuple[DatabaseServer, str], ...]
 
-    def plan(self, sql: str = ADD, bound: Allowance = ANY, *, allow_data_loss: bool = False) -> Plan:
-        return planned(self.servers, read(sql), of_nodes(self.servers, NODES), bound, allow_data_loss=allow_data_loss)
+    def plan(
+        self, sql: str = ADD, bound: Allowance = ANY, nodes: str = NODES, *, allow_data_loss: bool = False
+    ) -> Plan:
+        return planned(self.servers, read(sql), of_nodes(self.servers, nodes), bound, allow_data_loss=allow_data_loss)
 
     def run(self, plan: Plan, **limits: Any) -> RunReport:
         with runner.held(self.servers, self.state) as lease:
             number = runner.begin(self.servers, self.state, plan)
             return self._runner(lease.still_ours, limits).go(number, Goal.NEW)
 
-    def go(self, goal: Goal | None = None, *, allow_data_loss: bool = True, **limits: Any) -> RunReport:
+    def go(
+        self,
+        goal: Goal | None = None,
+        bound: Allowance | None = None,
+        *,
+        allow_data_loss: bool = True,
+        **limits: Any,
+    ) -> RunReport:
         """`migrate ddl resume` without a goal; with OLD `migrate ddl undo`."""
         with runner.held(self.servers, self.state) as lease:
             last = runner.found(self.servers, self.state)
             if goal is Goal.OLD:
                 runner.refuse_undo(last, allow_data_loss=allow_data_loss)
-            return self._runner(lease.still_ours, limits).go(last.run.number, goal or last.run.goal)
+            return self._runner(lease.still_ours, limits).go(last.run.number, goal or last.run.goal, bound)
 
     def _runner(self, still_ours: Any, limits: Mapping[str, Any]) -> Runner:
         quick = {"lock_wait": 1, "attempts": 30, "threads": 0, **limits}
