@@ -126,7 +126,8 @@ def run(
         number = runner.begin(servers, state, found)
         with Progress(silent=as_json) as progress:
             work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            _tell(work.go(number, Goal.NEW), as_json=as_json)
+            done = work.go(number, Goal.NEW)
+        _tell(done, as_json=as_json)
 
 
 @ddl.command("resume")
@@ -154,7 +155,8 @@ def resume(
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
             work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            _tell(work.go(last.run.number, last.run.goal, bound), as_json=as_json)
+            done = work.go(last.run.number, last.run.goal, bound)
+        _tell(done, as_json=as_json)
 
 
 @ddl.command("undo")
@@ -180,7 +182,8 @@ def undo(
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
             work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            _tell(work.go(last.run.number, Goal.OLD, bound), as_json=as_json)
+            done = work.go(last.run.number, Goal.OLD, bound)
+        _tell(done, as_json=as_json)
 
 
 @ddl.command("status")

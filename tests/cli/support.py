@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,3 +77,35 @@ def written(directory: Path, raw: Any) -> Path:
     path = directory / "migrate.yaml"
     path.write_text(raw if isinstance(raw, str) else yaml.safe_dump(raw))
     return path
+
+
+def conversation(command: list[str], typed: dict[str, str], **variables: str) -> tuple[int, str]:
+    """Run a command at a terminal, each question answered once it is there; its exit code and what was shown.
+
+    A question is there with the space behind it: before that the terminal still shows what is typed as a password.
+    """
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **variables}
+    process = subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    timer = threading.Timer(250, process.kill)
+    timer.start()
+    shown, left = "", dict(typed)
+    try:
+        while piece := _read(ours):
+            shown += piece
+            for question in [one for one in left if one in shown and shown.endswith(": ")]:
+                os.write(ours, f"{left.pop(question)}\n".encode())
+        return process.wait(), shown
+    finally:
+        timer.cancel()
+        os.close(ours)
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 4096).decode()
+    except OSError:  # its other end is closed
+        return ""

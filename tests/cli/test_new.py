@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import threading
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,9 +13,8 @@ import yaml
 
 from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
-from sandbox.paths import PROJECT
 from sandbox.stack import Sandbox
-from tests.cli.support import MIGRATE, SECRET, Outcome, migrate
+from tests.cli.support import MIGRATE, SECRET, Outcome, conversation, migrate
 from tests.helpers import scratch
 
 ROWS = 3200
@@ -194,38 +189,6 @@ def test_a_terminal_is_asked_and_a_password_it_types_is_written_nowhere(
     assert box.source.password not in shown + path.read_text()
     assert "set SOURCE_PASSWORD, then `migrate --config" in shown
     assert rules(path) == {"t": {"nodes": f"{database}_0.t"}}
-
-
-def conversation(command: list[str], typed: dict[str, str], **variables: str) -> tuple[int, str]:
-    """Run a command at a terminal, each question answered once it is there; its exit code and what was shown.
-
-    A question is there with the space behind it: before that the terminal still shows what is typed as a password.
-    """
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **variables}
-    process = subprocess.Popen(
-        command, cwd=PROJECT, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-    )
-    os.close(theirs)
-    timer = threading.Timer(250, process.kill)
-    timer.start()
-    shown, left = "", dict(typed)
-    try:
-        while piece := _read(ours):
-            shown += piece
-            for question in [one for one in left if one in shown and shown.endswith(": ")]:
-                os.write(ours, f"{left.pop(question)}\n".encode())
-        return process.wait(), shown
-    finally:
-        timer.cancel()
-        os.close(ours)
-
-
-def _read(terminal: int) -> str:
-    try:
-        return os.read(terminal, 4096).decode()
-    except OSError:  # its other end is closed
-        return ""
 
 
 def test_servers_and_kafka_are_reached_as_the_options_say(
