@@ -47,8 +47,8 @@ class Wanted:
 
     routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
     statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
-    ordered; empty where it is of none. streamed: a stream keeps its source and target tables alike. empties: the stream
-    follows a TRUNCATE of a source table, whose target tables are emptied first.
+    ordered; empty where it is of none, or of one that is finished. streamed: a stream keeps its source and target
+    tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first.
     """
 
     shards: tuple[Shard, ...]
@@ -123,7 +123,7 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
         (*chosen[active.other], *chosen[active]),
         frozenset(columns),
         "" if not chosen[Side.SOURCE] else _policy(policies),
-        tuple(first.table.key),
+        () if over else tuple(first.table.key),
         streamed=not over,
         empties=not over and sides is WhichSide.SOURCES and active is Side.SOURCE and first.ddl.truncate == "apply",
     )

@@ -15,7 +15,7 @@ from migrate.ddl.shards import WhichSide, of_migration
 from migrate.ddl.statement import read
 from migrate.model.errors import ConfigError, PreflightError
 from migrate.settings import parse
-from migrate.state import cutover, switch
+from migrate.state import cutover, finished, switch
 from migrate.state.cutover import Outcome, SwitchDirection
 from migrate.state.ddl import Goal
 from migrate.state.switch import Side, Writes
@@ -96,6 +96,15 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8
     after_switch = plan(laid, "ALTER TABLE t DROP COLUMN w", policy="ignore", loss=True)
     assert [one.hint.split(",")[0] for one in after_switch.problems] == ["--side targets"]  # the active side first
+    with laid.state().begin() as connection:
+        finished.mark(connection, name, {})
+    assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.TARGET] * 8
+    # Lost: the way out that was told, "finish this one first": what no stream follows was refused behind the end too.
+    for free in ("ALTER TABLE t ADD UNIQUE KEY u (v)", "ALTER TABLE t DROP COLUMN w", "TRUNCATE TABLE t", moment):
+        assert told(plan(laid, free, loss=True)) == "", free
+    assert "column id says where a row belongs" in told(plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True))
+    with pytest.raises(PreflightError, match="is finished and reads its sources no more"):
+        plan(laid, "CREATE INDEX by_v ON t (v)", WhichSide.SOURCES)
 
 
 def test_periods_that_a_stream_would_stop_at_are_refused(mariadb_box: Sandbox, tmp_path: Path) -> None:
