@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
+from pymysql.constants import COMMAND
 
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql.catalog import load_table
@@ -18,6 +19,7 @@ from migrate.settings import Server, Settings, parse
 from migrate.state.database import sql_steps
 from migrate.target.routing import Plan
 from sandbox.database import DatabaseServer
+from tests.waiting import until
 
 _numbers = itertools.count(1)
 SHARDING: dict[str, Any] = {
@@ -29,6 +31,25 @@ SHARDING: dict[str, Any] = {
 
 TABLE_WAITERS = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table%lock'"
 """How many sessions of a server wait for a lock on a table."""
+
+
+@contextmanager
+def sleeping(server: DatabaseServer, sessions: int) -> Iterator[None]:
+    """Sessions that each run a statement."""
+    with ExitStack() as stack:
+        ids: list[int] = []
+        for _ in range(sessions):
+            raw: Any = stack.enter_context(server.connect())
+            ids.append(raw.thread_id())
+            raw._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(3000)")  # sent, and not waited for
+        wanted = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID IN ({', '.join(map(str, ids))})"
+        until(lambda: server.query(f"{wanted} AND COMMAND = 'Query'")[0][0] >= sessions, "the sessions to run")
+        try:
+            yield
+        finally:
+            server.execute(*(f"KILL {one}" for one in ids))
+            until(lambda: not server.query(wanted)[0][0], "the sessions to end")
+            stack.pop_all()  # they are gone
 
 
 def unique(prefix: str) -> str:

@@ -77,4 +77,10 @@ def load_servers(path: Path) -> tuple[Servers, Logging]:
     found = load_shards(path)
     by_name: dict[tuple[Side, str], Server] = {(Side.TARGET, one.name): one for one in found.targets}
     databases = {name: (one.target, one.database) for name, one in found.databases.items()}
-    return Servers(found.name, found.state, found.lease.seconds, by_name, databases), found.logging
+    throttle = found.copy_.throttle
+    servers = Servers(
+        *(found.name, found.state, found.lease.seconds, by_name, databases),
+        replicas=throttle.replicas,
+        lag=throttle.max_replica_lag_seconds,
+    )
+    return servers, found.logging

@@ -13,17 +13,21 @@ from migrate import config_text
 from migrate.model.errors import ConfigError
 from migrate.settings.base import Name, Section
 from migrate.settings.loading import explained_in
-from migrate.settings.model import Database, Lease, Logging, Settings
+from migrate.settings.model import Copy, Database, Lease, Logging, Settings
 from migrate.settings.servers import State, Target
 
 
 class ShardServers(Section):
-    """`state`, `targets` and `databases` as in a migration's config file, whose other keys may be there or not."""
+    """`state`, `targets`, `databases` and `copy` as in a migration's config file, whose other keys may be there or not.
+
+    copy_: for the replicas whose lag counts.
+    """
 
     name: Name
     state: State
     targets: tuple[Target, ...] = Field(min_length=1)
     databases: dict[str, Database]
+    copy_: Copy = Field(default=Copy(), alias="copy")
     lease: Lease = Lease()
     logging: Logging = Logging()
 
@@ -49,7 +53,8 @@ def load_shards(path: Path, env: Mapping[str, str] | None = None) -> ShardServer
     for key in raw:
         if key not in known:
             raise ConfigError(f"unknown key '{key}'", hint=f"in {path}; config/example.yaml shows every key")
-    own: dict[str, Any] = {key: value for key, value in raw.items() if key in ShardServers.model_fields}
+    read = {field.alias or name for name, field in ShardServers.model_fields.items()}
+    own: dict[str, Any] = {key: value for key, value in raw.items() if key in read}
     expanded = config_text.expand(own, os.environ if env is None else env)
     try:
         return ShardServers.model_validate(expanded)

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from math import inf
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
-from pymysql.constants import COMMAND
 from structlog.testing import capture_logs
 
 from migrate.copy.governor import Governor
 from migrate.copy.load_sampler import LoadSampler
 from migrate.copy.throttle import Limits, LoadReading, Pace, Signal
+from migrate.ddl import load
+from migrate.ddl.servers import of_settings
 from migrate.settings import parse
 from migrate.state import throttle
-from sandbox.database import DatabaseServer
+from migrate.state.switch import Side
 from sandbox.replication import follow, pair, wait_until_applied
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
-from tests.helpers import address
+from tests.helpers import address, sleeping
 from tests.waiting import until
 
 CREATE = "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(200))"
-
-
-@contextmanager
-def sleeping(server: DatabaseServer, sessions: int) -> Iterator[None]:
-    """Sessions that each run a statement."""
-    with ExitStack() as stack:
-        ids: list[int] = []
-        for _ in range(sessions):
-            raw: Any = stack.enter_context(server.connect())
-            ids.append(raw.thread_id())
-            raw._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(3000)")  # sent, and not waited for
-        wanted = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID IN ({', '.join(map(str, ids))})"
-        until(lambda: server.query(f"{wanted} AND COMMAND = 'Query'")[0][0] >= sessions, "the sessions to run")
-        try:
-            yield
-        finally:
-            server.execute(*(f"KILL {one}" for one in ids))
-            until(lambda: not server.query(wanted)[0][0], "the sessions to end")
-            stack.pop_all()  # they are gone
 
 
 def layout(box: Sandbox, tmp_path: Path, **throttled: Any) -> Laid:
@@ -164,6 +147,20 @@ def test_a_long_history_at_the_source_holds(box: Sandbox, tmp_path: Path) -> Non
             until(goes_on)
 
 
+def held_back(laid: Laid, limit: float = 10) -> str:
+    """What a statement of DDL over shards would wait for now; "" for nothing."""
+    said, stop = list[str](), Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        stop.set()
+
+    servers = of_settings(laid.settings)
+    with servers.session(Side.TARGET, "t0") as session:
+        assert load.wait(servers, session, 0, limit, stop, say) == (not said)
+    return "".join(said)
+
+
 def test_a_late_replica_holds_until_it_has_caught_up(box: Sandbox, tmp_path: Path, run_root: Path) -> None:
     primary, replica = pair(box.flavour, run_root / f"throttle-{box.flavour}")
     word = "SLAVE" if box.flavour is Flavour.MARIADB else "REPLICA"
@@ -175,13 +172,24 @@ def test_a_late_replica_holds_until_it_has_caught_up(box: Sandbox, tmp_path: Pat
         where = f"replica {replica.host}:{replica.port}"
         with governed(laid) as (governor, next_wave):
             assert next_wave() == 0
+            assert held_back(laid) == f"waiting: {where} does not replicate"
             assert governor.reason.startswith(
                 f"{where}: it is no replica, limit 10; `migrate throttle --max-replica-lag"
             )
             follow(replica, primary)
             wait_until_applied(replica, primary)
             until(lambda: next_wave() == 4)
+            assert held_back(laid) == ""
+            primary.execute("CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY)")
+            wait_until_applied(replica, primary)
+            with replica.connect() as holder, holder.cursor() as cursor:
+                cursor.execute("LOCK TABLES late.t READ")
+                primary.execute("INSERT INTO late.t VALUES (1)")
+                until(lambda: held_back(laid, 1) == f"waiting: {where} is more than 1 s late")
+                assert held_back(laid) == "", "of 10 s"
+            until(lambda: held_back(laid, 1) == "")
             replica.execute(f"STOP {word} SQL_THREAD")
+            assert held_back(laid) == f"waiting: {where} does not replicate"
             assert (next_wave(), governor.pace) == (0, Pace.HELD)
             assert governor.reason.startswith(f"{where}: replication is stopped, limit 10; ")
             replica.execute(f"START {word} SQL_THREAD")
@@ -189,6 +197,7 @@ def test_a_late_replica_holds_until_it_has_caught_up(box: Sandbox, tmp_path: Pat
             replica.kill()
             assert next_wave() == 0
             assert governor.reason.startswith(f"{where}: seconds of replica lag not known, ")
+            assert held_back(laid).startswith(f"waiting: {where} does not answer: ")
             replica.start()
             replica.execute(f"START {word}")
             until(lambda: next_wave() == 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -34,11 +34,12 @@ ANY = Allowance(Algorithm.COPY, Lock.EXCLUSIVE)
 
 @dataclass(frozen=True)
 class Shards:
-    """Tables `orders_0` and `orders_1` in a database of each of two servers."""
+    """Tables `orders_0` and `orders_1` in a database of each of two servers. said: what runs said to people."""
 
     servers: Servers
     state: sa.Engine
     places: tuple[tuple[DatabaseServer, str], ...]
+    said: list[str] = field(default_factory=list)
 
     def plan(
         self, sql: str = ADD, bound: Allowance = ANY, nodes: str = NODES, *, allow_data_loss: bool = False
@@ -67,7 +68,7 @@ class Shards:
 
     def _runner(self, still_ours: Any, limits: Mapping[str, Any]) -> Runner:
         quick = {"lock_wait": 1, "attempts": 30, "threads": 0, **limits}
-        return Runner(self.servers, self.state, still_ours, Limits(**quick), _unheard, _unsaid)
+        return Runner(self.servers, self.state, still_ours, Limits(**quick), _unheard, self.said.append)
 
     def tables(self) -> Iterator[tuple[DatabaseServer, str, str]]:
         for server, database in self.places:
@@ -90,10 +91,6 @@ class Shards:
 
 def _unheard(_row: ShardRow) -> None:
     """Nobody watches."""
-
-
-def _unsaid(_line: str) -> None:
-    """Nobody reads."""
 
 
 OLD = [["id", "user_id", "v"]] * 4

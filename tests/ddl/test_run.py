@@ -9,9 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from migrate.ddl import runner
+from migrate.ddl.runner import RunReport
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.state.ddl import Goal
 from tests.ddl.support import ADD, ANY, NEW, OLD, Shards
+from tests.helpers import sleeping
+from tests.waiting import until
 
 
 def test_a_run_alters_every_table_and_an_undo_takes_it_back(made: Shards) -> None:
@@ -51,6 +54,18 @@ def test_a_table_that_the_server_refuses_stops_the_run_and_the_others_stay_old(m
     server.execute(f"UPDATE {table} SET v = id", database=database_)
     assert made.go().reached == 4
     assert made.go(Goal.OLD).reached == 4
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_run_stops_after_as_many_tables_as_may_fail(made: Shards, most: int) -> None:
+    (server, database), *_ = made.places
+    server.execute("CREATE TABLE orders_2 AS SELECT * FROM orders_1", database=database)
+    for number in range(3):
+        server.execute(f"UPDATE orders_{number} SET v = 'a'", database=database)
+    plan = made.plan("ALTER TABLE orders ADD UNIQUE KEY one_v (v)", nodes="ds_0.orders_${0..2}")
+    with pytest.raises(ServerError, match=r"0 of 3 tables are new; .*orders_0: .*uplicate entry"):
+        made.run(plan, stop_after=most)
+    assert made.stages() == [*["failed"] * most, *["waiting"] * (3 - most)]
 
 
 def test_a_table_that_somebody_altered_meanwhile_stops_the_run_by_its_name(made: Shards) -> None:
@@ -121,6 +136,20 @@ def test_a_table_that_is_locked_is_tried_again(made: Shards) -> None:
         assert made.columns()[0] == OLD[0]
         threading.Timer(1.5, other.rollback).start()
         assert made.go().reached == 4
+
+
+def test_a_server_with_many_threads_running_is_waited_for_and_the_others_are_not(made: Shards) -> None:
+    plan, (server, _), reports = made.plan(), made.places[0], list[RunReport]()
+    limit = int(server.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1]) + 10
+    with sleeping(server, limit + 5):
+        work = threading.Thread(target=lambda: reports.append(made.run(plan, threads=limit)))
+        work.start()
+        until(lambda: made.said or reports, "the run to wait")
+        assert made.said == [f"waiting: target 't0' has more than {limit} threads running"]
+        until(lambda: made.columns()[2:] == NEW[2:], "the other server's tables")
+        assert (made.columns()[:2], made.stages()[:2]) == (OLD[:2], ["waiting"] * 2)
+    work.join()
+    assert ([one.reached for one in reports], made.columns()) == ([4], NEW)
 
 
 def test_a_truncate_is_told_by_the_number_of_the_table(made: Shards) -> None:

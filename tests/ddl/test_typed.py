@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,12 @@ import pytest
 import yaml
 
 from sandbox.database import DatabaseServer
+from sandbox.paths import PROJECT
 from sandbox.stack import Sandbox
 from tests.cli.support import MIGRATE, Outcome, conversation, migrate
 from tests.ddl.support import ADD, NEW, OLD, TABLE
 from tests.flow.test_grants import PASSWORD, statements
-from tests.helpers import unique
+from tests.helpers import address, unique
 
 RULES = """
 rules:
@@ -49,10 +53,16 @@ class Typed:
     def places(self) -> list[tuple[DatabaseServer, str]]:
         return [(server, f"{self.name}_{number}") for number, server in enumerate(self.servers)]
 
+    def words(self, *words: str) -> list[str]:
+        named = words[0] in ("plan", "run")
+        return ["ddl", *words, *(["--rule", str(self.directory / "rules.yaml")] if named else [])]
+
     def ddl(self, *words: str) -> Outcome:
-        if words[0] in ("plan", "run"):
-            words = (*words, "--rule", str(self.directory / "rules.yaml"))
-        return migrate(self.config, "ddl", *words)
+        return migrate(self.config, *self.words(*words))
+
+    def command(self, *words: str) -> list[str]:
+        """Of a process of its own."""
+        return [*MIGRATE, "--config", str(self.config), *self.words(*words)]
 
     def json(self, *words: str, code: int = 0) -> Any:
         done = self.ddl(*words, "--json")
@@ -183,6 +193,25 @@ def test_runs_by_a_rule_file_are_told_in_lines_as_json_and_by_their_number(typed
     assert (message, hint) == (f"there is no run 9 of '{typed.name}'", "`migrate ddl run` begins one")
 
 
+def test_a_replica_of_the_config_is_waited_for_until_ctrl_c(typed: Typed) -> None:
+    """Lost: its lag, where the config names no tables: a run took replicas from a migration's config alone."""
+    server = typed.servers[0]
+    config = yaml.safe_load(typed.config.read_text())
+    config["copy"] = {"throttle": {"replicas": [address(server)]}}
+    typed.config.write_text(yaml.safe_dump(config))
+    process = subprocess.Popen(typed.command("run", ADD), stderr=subprocess.PIPE, text=True, cwd=PROJECT)
+    assert process.stderr is not None
+    with process, closing(process.stderr) as told:
+        assert next(iter(told)) == f"waiting: replica {server.host}:{server.port} does not replicate\n"
+        process.send_signal(signal.SIGINT)
+        rest = told.read()
+    assert process.returncode == 4, rest
+    assert "migrate: run 1 was stopped: 0 of 4 tables are new\n" in rest
+    assert typed.columns() == OLD
+    assert typed.ddl("resume", "--max-replica-lag-seconds", "0").code == 0
+    assert typed.columns() == NEW
+
+
 def test_what_an_account_may_not_do_is_told_with_the_grant(typed: Typed) -> None:
     truncate = ("run", "TRUNCATE TABLE orders", "--allow-data-loss")
     message, hint = typed.ddl(*truncate).told(3)
@@ -213,8 +242,7 @@ def test_what_an_account_may_not_do_is_told_with_the_grant(typed: Typed) -> None
 
 def test_on_a_terminal_there_is_a_table_of_progress(typed: Typed) -> None:
     """Lost: the outcome. It was printed while the table was there, whose last picture was drawn over it."""
-    rule = str(typed.directory / "rules.yaml")
-    code, shown = conversation([*MIGRATE, "--config", str(typed.config), "ddl", "run", ADD, "--rule", rule], {})
+    code, shown = conversation(typed.command("run", ADD), {})
     assert (code, typed.columns()) == (0, NEW), shown
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     last = plain[plain.rindex("shard table") :]

@@ -26,7 +26,7 @@ from migrate.target.stored_plan import stored_plan
 from sandbox.stack import Sandbox
 from tests.cli.support import Outcome, migrate
 from tests.copy.setup import Laid, lay, spread
-from tests.copy.test_governor import sleeping
+from tests.helpers import sleeping
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
 from tests.waiting import SLOW
 
