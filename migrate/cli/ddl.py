@@ -13,11 +13,11 @@ from migrate.cli.told_ddl import Progress, plan_json, run_json, summary, tell_pl
 from migrate.ddl import runner, shards
 from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
-from migrate.ddl.runner import Limits, RunReport
+from migrate.ddl.runner import Limits, Runner, RunReport
 from migrate.ddl.servers import Servers, load_servers, of_settings
 from migrate.ddl.shards import Wanted, WhichSide
 from migrate.ddl.statement import LogicalStatement, read
-from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.errors import ConfigError, PreflightError, ServerError, StopError
 from migrate.processes import logs
 from migrate.settings.shards import is_of_migration
 from migrate.state import database
@@ -125,8 +125,8 @@ def run(
         found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = work.go(number, Goal.NEW)
+            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
+            done = _done(work, number, Goal.NEW, as_json=as_json)
         _tell(done, as_json=as_json)
 
 
@@ -146,6 +146,8 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Continue the last run, in the direction that it had: a run, or an undo."""
+    if wait is not None and not first:
+        raise ConfigError("--wait goes with --first only")
     limits = Limits(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
@@ -154,8 +156,8 @@ def resume(
         last = runner.found(servers, state)
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = work.go(last.run.number, last.run.goal, bound)
+            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
+            done = _done(work, last.run.number, last.run.goal, bound, as_json=as_json)
         _tell(done, as_json=as_json)
 
 
@@ -181,8 +183,8 @@ def undo(
         runner.refuse_undo(last, allow_data_loss=allow_data_loss)
         bound = _bound(last, algorithm, lock)
         with Progress(silent=as_json) as progress:
-            work = runner.Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = work.go(last.run.number, Goal.OLD, bound)
+            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
+            done = _done(work, last.run.number, Goal.OLD, bound, as_json=as_json)
         _tell(done, as_json=as_json)
 
 
@@ -233,6 +235,16 @@ def _wanted(
 def _bound(last: RunReport, algorithm: Algorithm | None, lock: Lock | None) -> Allowance:
     before = Allowance.of(last.run.allowed)
     return Allowance(algorithm or before.algorithm, lock or before.lock)
+
+
+def _done(work: Runner, number: int, goal: Goal, bound: Allowance | None = None, *, as_json: bool) -> RunReport:
+    """Take a run to its goal. Raises as `Runner.go`; programs are told how far it came all the same."""
+    try:
+        return work.go(number, goal, bound)
+    except (ServerError, StopError):
+        if as_json:
+            print_json(run_json(runner.found(work.servers, work.state, number)))
+        raise
 
 
 def _tell(report: RunReport, *, as_json: bool) -> None:

@@ -83,6 +83,7 @@ def typed(directory: Path, words: list[str], code: int = 0) -> str:
         (["plan", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--rule", "x.yaml"], "exclude each other"),
         (["plan", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--side", "sources"], "--side is for tables of"),
         (["run", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--wait", "3"], "--wait goes with --first"),
+        (["resume", "--wait", "3"], "--wait goes with --first"),
     ],
 )
 def test_what_is_not_given_or_too_much_is_said(tmp_path: Path, words: list[str], message: str) -> None:

@@ -12,7 +12,8 @@ from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
 from migrate.model.errors import ServerError
 from migrate.state.ddl import Goal
-from tests.ddl.support import NODES, Shards
+from sandbox.settings import Flavour
+from tests.ddl.support import NEW, NODES, OLD, Shards
 
 ONE_EACH = "ds_${0..1}.orders_0"
 """A foreign key has its name once in a database."""
@@ -106,3 +107,19 @@ def test_a_foreign_key_that_is_dropped_comes_back_by_a_copy_where_that_is_allowe
     (server, database), *_ = related.places
     with pytest.raises(pymysql.MySQLError, match="foreign key constraint fails"):
         server.execute("INSERT INTO orders_0 VALUES (9, 9, 'no such user')", database=database)
+
+
+@pytest.mark.parametrize("flavour", [Flavour.MYSQL], indirect=True)
+def test_a_table_that_takes_more_than_its_trial_gets_the_next_algorithm_where_that_is_allowed(made: Shards) -> None:
+    """Its definition does not say how many versions of its rows there are."""
+    (server, database), *_ = made.places
+    change = "ALTER TABLE orders_0 DROP COLUMN v, ADD COLUMN v VARCHAR(20) NOT NULL, ALGORITHM=INSTANT"
+    with pytest.raises(pymysql.MySQLError, match="Maximum row versions"):
+        server.execute(*[change] * 300, database=database)
+    plan = made.plan(bound=Allowance.of("instant none"))
+    assert {one.trial.level.told for one in plan.shards} == {"INSTANT"}
+    with pytest.raises(ServerError, match=r"orders_0: error 4092 \(--algorithm instant --lock none is all"):
+        made.run(plan, stop_after=9)
+    assert made.columns() == [*OLD[:1], *NEW[1:]]
+    assert made.go(bound=Allowance()).reached == 4
+    assert made.columns() == NEW

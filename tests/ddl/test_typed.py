@@ -231,10 +231,12 @@ def test_what_an_account_may_not_do_is_told_with_the_grant(typed: Typed) -> None
     (server, database), *_ = typed.places
     schema = f"`{database.replace('_', chr(92) + '_')}`.*"
     server.execute(f"REVOKE ALTER ON {schema} FROM '{typed.name}_target'@'%'")
-    stopped = typed.ddl("run", ADD)
-    *_, message, _ = stopped.lines
-    assert (stopped.code, message.startswith("migrate: run 2: ")) == (4, True)
+    stopped = typed.ddl("run", ADD, "--json")
+    message, _ = stopped.told(4)
+    assert message.startswith("run 2: ")
     assert f"{typed.shards()[0]}: ALTER command denied to user" in message
+    first, *_ = json.loads(stopped.out)["shards"]  # programs are told how far a run came that an error ended
+    assert (first["stage"], first["detail"].startswith("ALTER command denied")) == ("failed", True)
     server.execute(f"GRANT ALTER ON {schema} TO '{typed.name}_target'@'%'")
     assert typed.ddl("resume").code == 0
     assert typed.columns() == NEW
