@@ -25,7 +25,14 @@ from tests.copy.setup import Laid, lay, spread
 CREATE = "CREATE TABLE {t} (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(20) NOT NULL, w VARCHAR(20) NULL) CHARSET utf8mb4"
 
 
-def plan(laid: Laid, sql: str, sides: WhichSide = WhichSide.BOTH, policy: str = "stop", *, loss: bool = False) -> Plan:
+def plan(
+    laid: Laid,
+    sql: str,
+    sides: WhichSide = WhichSide.BOTH,
+    policy: str | dict[str, str] = "stop",
+    *,
+    loss: bool = False,
+) -> Plan:
     (table,) = laid.raw["tables"]
     settings = parse({**laid.raw, "tables": [{**table, "ddl": policy}]}, {})
     logical = read(sql)
@@ -56,6 +63,12 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     assert told(plan(laid, drop, WhichSide.SOURCES, "ignore", loss=True)) == ""
     assert "column id says where a row belongs" in told(plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True))
     assert "would stop its streams" in told(plan(laid, "TRUNCATE TABLE t", loss=True))
+    emptied = {"truncate": "apply"}
+    for side in WhichSide:
+        said = told(plan(laid, "TRUNCATE TABLE t", side, emptied, loss=True))
+        assert said == "" if side is WhichSide.SOURCES else "would stop its streams" in said
+    assert "loses every row of the table" in told(plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, emptied))
+    assert "would stop its streams" in told(plan(laid, "DROP TABLE t", WhichSide.SOURCES, emptied, loss=True))
     order = "its key, or which keys are unique, decides the order of its changes"
     # Lost: the migration, or after a switch the way back.
     for clauses in ("ADD UNIQUE KEY u (v)", "DROP PRIMARY KEY, ADD PRIMARY KEY (v, id)", "DROP PRIMARY KEY"):
@@ -94,6 +107,8 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     with laid.state().begin() as connection:
         cutover.came_to(connection, name, run, Outcome.ABORTED)
     assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8
+    stopped = told(plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, {"truncate": "apply"}, loss=True))
+    assert "would stop its streams" in stopped  # no stream brings it to the targets now
     after_switch = plan(laid, "ALTER TABLE t DROP COLUMN w", policy="ignore", loss=True)
     assert [one.hint.split(",")[0] for one in after_switch.problems] == ["--side targets"]  # the active side first
     with laid.state().begin() as connection:
