@@ -861,8 +861,14 @@ def test_a_statement_in_oracle_mode_is_followed(mariadb_box: Sandbox) -> None:
         followed.close()
 
 
+KEYS = (
+    "ADD CONSTRAINT to_p FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE, ADD CONSTRAINT few CHECK (a < 9),"
+    " ADD UNIQUE KEY one (a)"
+)
+
+
 def test_what_changes_nothing_stops_nothing(mariadb_box: Sandbox) -> None:
-    followed = made(mariadb_box, follow=False)
+    followed = made(mariadb_box, "CREATE TABLE p (id INT PRIMARY KEY)", f"ALTER TABLE t {KEYS}", follow=False)
     start = followed.here
     followed.sql(
         "ALTER TABLE t DROP COLUMN IF EXISTS nothing",
@@ -879,9 +885,38 @@ def test_what_changes_nothing_stops_nothing(mariadb_box: Sandbox) -> None:
         "RENAME TABLE IF EXISTS nothing TO t",
         "RENAME TABLE IF EXISTS nothing TO t, t TO t2, t2 TO t, nothing TO t",
         "ALTER TABLE IF EXISTS nothing RENAME TO t",
+        "ALTER TABLE t ADD FOREIGN KEY IF NOT EXISTS to_p (a) REFERENCES p (id) ON DELETE CASCADE",
+        "ALTER TABLE t ADD CONSTRAINT to_p FOREIGN KEY IF NOT EXISTS (a) REFERENCES p (id) ON UPDATE SET NULL",
+        "ALTER TABLE t ADD CONSTRAINT IF NOT EXISTS few CHECK (a < 5), ADD UNIQUE KEY IF NOT EXISTS one (a)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS one ON t (s)",
+        "ALTER TABLE t ADD PRIMARY KEY IF NOT EXISTS (a), DROP PERIOD IF EXISTS FOR nothing",
+        "ALTER TABLE t DROP COLUMN IF EXISTS nothing CASCADE, DROP COLUMN IF EXISTS more, ALGORITHM=INPLACE",
+        "ALTER TABLE t RENAME INDEX IF EXISTS nothing TO more, ALTER INDEX IF EXISTS nothing IGNORED",
+        "ALTER TABLE t ALTER COLUMN IF EXISTS nothing DROP DEFAULT",
         "INSERT INTO t (id) VALUES (1)",
     )
     assert len(followed.read(start).rows_) == 1
+    followed.close()
+
+
+def test_what_a_session_says_of_tables_that_are_not_there_is_read_with_its_statements(mariadb_box: Sandbox) -> None:
+    """The log has the session's sql_if_exists beside the statement, whose text says nothing of it: the publisher
+    stopped, as if one that is not there had taken a table's place."""
+    followed = made(mariadb_box, follow=False)
+    start = followed.here
+    followed.sql(
+        "SET SESSION sql_if_exists = ON",
+        "RENAME TABLE nothing TO t",
+        "RENAME TABLE nothing TO t, t TO t2, t2 TO t, nothing TO t",
+        "ALTER TABLE nothing RENAME TO t",
+        "DROP TABLE nothing",
+        "INSERT INTO t (id) VALUES (1)",
+    )
+    assert len(followed.read(start).rows_) == 1
+    for statement, why in (("RENAME TABLE t TO old, other TO t", "takes its place"), ("DROP TABLE t", "come or go")):
+        start = followed.here
+        followed.sql("CREATE TABLE other (id INT PRIMARY KEY)", "SET SESSION sql_if_exists = ON", statement)
+        assert why in followed.stopped(start).message
     followed.close()
 
 

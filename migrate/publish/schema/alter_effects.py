@@ -41,9 +41,13 @@ def takes_rows(ddl: Ddl) -> bool:
     return any(words in _TAKES_ROWS for words in first)
 
 
-def leaves_values(ddl: Ddl) -> bool:
-    """Whether every clause of an ALTER leaves the values of all columns as they are, if their definition stays."""
-    return all(_leaves_values(clause) for clause in ddl.clauses)
+def leaves_values(ddl: Ddl, *, same: bool = False) -> bool:
+    """Whether every clause of an ALTER leaves the values of all columns as they are, if their definition stays.
+
+    same: the whole table is as before, so that no clause added a foreign key.
+    """
+    clauses = (clause for clause in ddl.clauses if not (same and _adds_no_columns(clause)))
+    return all(_leaves_values(clause) for clause in clauses)
 
 
 def _leaves_values(clause: Sequence[Token]) -> bool:
@@ -96,6 +100,10 @@ def renamed_columns(clauses: Iterable[Sequence[Token]]) -> dict[str, str]:
             old = cursor.name().text
             found[cursor.name().text] = old
     return {new: old for new, old in found.items() if new != old}
+
+
+def _adds_no_columns(clause: Sequence[Token]) -> bool:
+    return bool(clause) and clause[0].is_word("ADD") and not _adds_columns(clause)
 
 
 def _adds_columns(clause: Sequence[Token]) -> bool:

@@ -115,6 +115,8 @@ class Schema:
         if not ddl.tables:
             return False
         ddl = self._resolved(ddl)
+        if self._dialect.mariadb and statement.session.if_exists:
+            ddl = replace(ddl, if_there=True)
         with_rows = [name for name in ddl.names if name in self._selected or self.known.holds(name)]
         about = self._about(ddl)
         step = Step(ddl, statement, since, standby=standby)
@@ -277,7 +279,8 @@ class Schema:
             return self._renames.after(step, [(base, target)], {base: altered})
         if base not in self._selected and not altered.holds:
             return {base: altered}
-        return {base: self._policy.judge(step, altered.holds or base, before, altered, leaves_values(ddl))}
+        harmless = leaves_values(ddl, same=altered.create == before.create)
+        return {base: self._policy.judge(step, altered.holds or base, before, altered, harmless)}
 
     def _is_there(self, name: Name) -> bool:
         return self.known.there(name) is not None

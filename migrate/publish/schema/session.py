@@ -1,7 +1,7 @@
 """The session that a logged statement ran in, as its Query event carries it: read, and set up again for a replay.
 
 Sources: MySQL source documentation, "Query_event" (status variables); MariaDB's ``sql/log_event.h``, Q_… codes, and
-``sql/sql_priv.h``, OPTION_EXPLICIT_DEF_TIMESTAMP; ``sql/charset_collations.h``, to_binary (code 131).
+``sql/sql_priv.h``, OPTION_EXPLICIT_DEF_TIMESTAMP, OPTION_IF_EXISTS; ``sql/charset_collations.h``, to_binary (code 131).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _FLAGS2, _SQL_MODE, _CLIENT, _TIME_ZONE, _CHARSET_DATABASE, _UPDATED_DATABASES =
 _EXPLICIT_TIMESTAMPS, _DEFAULT_UTF8MB4, _PHASES, _COLLATIONS = 16, 18, 130, 131
 STARTS_ALTER, _COMMITS_ALTER, ROLLS_ALTER_BACK = 2, 4, 8  # MariaDB's log_event.h, FL_START_ALTER_E1 and so on
 _EXPLICIT_TIMESTAMPS_FLAG = 1 << 24
+_IF_EXISTS_FLAG = 1 << 28
 _SIZES: Final = {
     0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 14: 8, 15: 8, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1,
     128: 3, 129: 8,
@@ -69,6 +70,11 @@ class StatementSession:
     phases: int = 0
     databases: frozenset[str] | None = None
     collations: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def if_exists(self) -> bool:
+        """MariaDB's sql_if_exists: DROP, RENAME and ALTER of tables are as with IF EXISTS, whatever their text says."""
+        return bool((self.flags or 0) & _IF_EXISTS_FLAG)
 
     def variables(self, flavour: str) -> dict[str, object]:
         """Session variables with their values, for a server of the flavour that wrote the log.
