@@ -6,7 +6,7 @@ import pytest
 
 from migrate.publish.schema.alter_effects import keeps_names, leaves_values, takes_rows
 from migrate.publish.schema.ddl import Ddl, Verb, parse
-from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, tokens
+from migrate.publish.schema.sqltext import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES, tokens
 
 NEW = {("d", "t"): ("x", "s0"), ("d", "u"): ("x", "s1"), ("e", "u"): ("x", "s2"), ("d", "a`b"): ("x", "s3")}
 
@@ -167,6 +167,26 @@ def test_sql_mode_says_what_quotes_are() -> None:
     assert plain is not None
     assert plain.names == (("d", "t"), ("d", "u"))
     assert escaped.names == (("d", "t"),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("ALTER TABLE [a`b]ADD[, RENAME TO u]INT", [("d", "a`b")]),
+        (
+            "RENAME TABLE [d].[a]]b] TO [it's], e . [-- u] TO [/*]",
+            [("d", "a]b"), ("d", "it's"), ("e", "-- u"), ("d", "/*")],
+        ),
+    ],
+)
+def test_names_stand_in_brackets_in_one_mode(sql: str, names: list[tuple[str, str]]) -> None:
+    found = read(sql, MSSQL | ANSI_QUOTES)
+    assert found is not None
+    assert list(found.names) == names
+    with pytest.raises(ValueError, match=r"where a name should|does not end"):
+        read(sql)
+    with pytest.raises(ValueError, match=r"a bracket does not end"):
+        read("DROP TABLE t, [u", MSSQL | ANSI_QUOTES)
 
 
 @pytest.mark.parametrize(

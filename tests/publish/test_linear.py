@@ -19,7 +19,8 @@ from migrate.mysql.multi_valued import unique_by_elements
 from migrate.mysql.typed_json import to_parameter
 from migrate.publish.schema.complete import shapes
 from migrate.publish.schema.ddl import parse
-from migrate.publish.schema.sqltext import tokens
+from migrate.publish.schema.session import UNKNOWN, StatementSession
+from migrate.publish.schema.sqltext import MSSQL, tokens
 from migrate.publish.schema.statement import Statement, behind_settings, concerned, fires_for, first_word, savepoint_of
 
 HEADS = ("CREATE PROCEDURE scratch.p() SELECT ", "ALTER TABLE t ADD ", "SAVEPOINT a", "")
@@ -47,16 +48,19 @@ UNITS = (
     "SET STATEMENT a = 1 FOR ",
     "CREATE TRIGGER ",
     " CHECK ",
+    "[",
+    "[a]",
 )
 ENDS = ("", "x", "'")
 
 
 def is_concerned(sql: str) -> None:
-    concerned(Statement("shop", sql), [("shop", "orders")])
+    for session in (UNKNOWN, StatementSession(mode=MSSQL)):
+        concerned(Statement("shop", sql, session), [("shop", "orders")])
 
 
 def is_parsed(sql: str) -> None:
-    for mariadb, mode in ((True, 0), (False, 0x100004)):
+    for mariadb, mode in ((True, 0), (False, 0x100004), (True, MSSQL)):
         with suppress(ValueError):
             parse(sql, tokens(sql, mode, 101106, mariadb=mariadb), "shop")
 

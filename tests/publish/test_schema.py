@@ -899,6 +899,35 @@ def test_what_changes_nothing_stops_nothing(mariadb_box: Sandbox) -> None:
     followed.close()
 
 
+IN_BRACKETS = (
+    "SET SESSION sql_mode = 'MSSQL'",
+    "ALTER TABLE [t] ADD[it's]INT, ADD [-- no] INT, ADD [, RENAME TO u] INT, ADD [a]]b`c] INT COMMENT ']['",
+    "ALTER TABLE [{db}].[t]ALTER [a]]b`c] SET DEFAULT 3",
+    "CREATE INDEX [i -- x] ON [{db}] . [t]([a]]b`c])",
+    "RENAME TABLE [t] TO [t ]]'], [t ]]'] TO t",
+    "INSERT INTO t (id) VALUES (1)",
+    "CREATE TABLE [u -- '] (id INT)",
+    "DROP TABLE [u -- ']",
+    "SET SESSION sql_mode = DEFAULT",
+    "ALTER TABLE t DROP COLUMN `it's`, ADD d DATE",
+    "INSERT INTO t (id, d) VALUES (2, '2020-01-01')",
+)
+
+
+def test_a_statement_with_names_in_brackets_is_followed(mariadb_box: Sandbox) -> None:
+    """In mode MSSQL a name stands in brackets, and what is in it is no quote, comment or comma: the publisher stopped
+    for good at what it could not read."""
+    with server_variables(mariadb_box.source, binlog_row_metadata="NO_LOG"):
+        followed = made(mariadb_box)
+        start = followed.here
+        followed.sql(*(one.format(db=followed.database) for one in IN_BRACKETS))
+        (_, first), (_, second) = followed.read(start).rows_
+        assert list(first)[4:] == ["it's", "-- no", ", RENAME TO u", "a]b`c"]
+        assert (first["a]b`c"], second["a]b`c"], second["d"]) == ("3", "3", "2020-01-01")
+        assert _made(followed) == followed.now("t")
+        followed.close()
+
+
 def test_what_a_session_says_of_tables_that_are_not_there_is_read_with_its_statements(mariadb_box: Sandbox) -> None:
     """The log has the session's sql_if_exists beside the statement, whose text says nothing of it: the publisher
     stopped, as if one that is not there had taken a table's place."""

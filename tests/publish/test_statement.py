@@ -8,6 +8,7 @@ import pytest
 
 from migrate.model.errors import StopError
 from migrate.publish.schema.session import _ALMOST, _EXACT, StatementSession, decode, encode
+from migrate.publish.schema.sqltext import MSSQL
 from migrate.publish.schema.statement import Statement, concerned, first_word, parse_query
 from sandbox.stack import Sandbox
 
@@ -132,6 +133,22 @@ def test_what_may_change_a_selected_table_is_seen(database: str, sql: str, expec
 )
 def test_what_changes_no_selected_table_passes(database: str, sql: str) -> None:
     assert concerned(Statement(database, sql), SELECTED) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("DROP TABLE [a -- b], [orders]", ORDERS),
+        ("DROP TABLE [it's], [a`b]", ("shop", "a`b")),
+        ("ALTER TABLE [other].[orders] ADD [c] INT", None),
+        ("ALTER TABLE [shop].[orders] ADD [c] INT", ORDERS),
+        ("ALTER TABLE [x]]] RENAME TO [x;drop table y]", None),
+        ("CREATE VIEW [/*] AS SELECT 1", None),
+    ],
+)
+def test_what_may_change_a_selected_table_is_seen_between_brackets(sql: str, expected: tuple[str, str] | None) -> None:
+    """Lost: the table whose name stands behind a bracket that has what else begins a comment or a text."""
+    assert concerned(Statement("shop", sql, StatementSession(mode=MSSQL)), SELECTED) == expected
 
 
 def event(database: bytes, sql: bytes, status: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ from migrate.publish.schema import row_limits
 from migrate.publish.schema.alter_effects import renamed_columns
 from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
-from migrate.publish.schema.sqltext import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from migrate.publish.schema.sqltext import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES
 from migrate.publish.schema.statement import Statement
 from migrate.publish.schema.token_cursor import Name
 from migrate.state.schema_history import Version
@@ -28,8 +28,8 @@ _TYPED = 200
 """Characters of a statement that a hint repeats."""
 _OF_SHELLS = frozenset('"`$\\!')
 """What a shell, or the hint's own quotes, would read otherwise."""
-_READS = ANSI_QUOTES | NO_BACKSLASH_ESCAPES | 0x1 | 0x2 | 0x200 | 0x400 | 1 << 29 | 1 << 32
-"""Bits of sql_mode by which a definition is read otherwise: also REAL_AS_FLOAT, PIPES_AS_CONCAT, ORACLE, MSSQL,
+_READS = ANSI_QUOTES | NO_BACKSLASH_ESCAPES | MSSQL | 0x1 | 0x2 | 0x200 | 1 << 29 | 1 << 32
+"""Bits of sql_mode by which a definition is read otherwise: also REAL_AS_FLOAT, PIPES_AS_CONCAT, ORACLE,
 HIGH_NOT_PRECEDENCE, and MariaDB's EMPTY_STRING_IS_NULL, which is MySQL's TIME_TRUNCATE_FRACTIONAL."""
 _EXPLICIT = "explicit_defaults_for_timestamp"
 _FOLLOW_AND_REPAIR = (

@@ -9,11 +9,16 @@ from typing import Final
 
 ANSI_QUOTES: Final = 0x4
 NO_BACKSLASH_ESCAPES: Final = 0x100000
+MSSQL: Final = 0x400
+"""MariaDB's mode in which names may stand in brackets; no MySQL has them (MariaDB documentation, "SQL_MODE=MSSQL")."""
 
 _PLAIN: Final = r"[A-Za-z0-9_$\u0080-\U0010ffff]+"
 _SPACE: Final = re.compile(r"\s+|--(?=\s|$)[^\n]*|#[^\n]*", re.S)
 _EXECUTED: Final = re.compile(r"/\*(M?)!(\d{5,6})?", re.I)
-_NAMES: Final = re.compile(rf"(`(?:[^`]|``)++`)|({_PLAIN})", re.S)
+_BACKQUOTED: Final = r"`(?:[^`]|``)++`"
+BRACKETED: Final = r"\[(?:[^\]]|\]\])++\]"
+_NAMES: Final = re.compile(rf"({_BACKQUOTED})|({_PLAIN})", re.S)
+_NAMES_BRACKETED: Final = re.compile(rf"({_BACKQUOTED}|{BRACKETED})|({_PLAIN})", re.S)
 _STRING: Final = {
     quote: re.compile(rf"{quote}(?:[^{quote}\\]|\\.|{quote}{quote})*+{quote}", re.S) for quote in ("'", '"')
 }
@@ -62,6 +67,7 @@ def tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> list[Token]:
 
 
 def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Token]:
+    names = _NAMES_BRACKETED if mode & MSSQL and mariadb else _NAMES
     strings = _STRING_NO_ESCAPES if mode & NO_BACKSLASH_ESCAPES else _STRING
     at, depth, executed = 0, 0, 0
     while at < len(sql):
@@ -90,11 +96,13 @@ def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Tok
             text = string.group()[1:-1].replace('""', '"') if is_name else string.group()
             yield Token(text, at, string.end(), depth, "name" if is_name else "string")
             at = string.end()
-        elif name := _NAMES.match(sql, at):
+        elif name := names.match(sql, at):
             quoted = name.group(1)
-            text = quoted[1:-1].replace("``", "`") if quoted else name.group()
+            text = quoted[1:-1].replace(quoted[-1] * 2, quoted[-1]) if quoted else name.group()
             yield Token(text, at, name.end(), depth, "name" if quoted else "word")
             at = name.end()
+        elif quote == "[" and names is _NAMES_BRACKETED:
+            raise ValueError("a bracket does not end")
         else:
             depth -= quote == ")"
             yield Token(quote, at, at + 1, depth, "sign")

@@ -22,28 +22,53 @@ from migrate.publish.schema.session import (
     legible,
     read,
 )
-from migrate.publish.schema.sqltext import Token, without_settings
+from migrate.publish.schema.sqltext import BRACKETED, MSSQL, Token, without_settings
 
-_BACKQUOTED, _DOUBLE, _SINGLE = r"`(?:[^`]|``)*+`", r"\"(?:[^\"]|\"\")*+\"", r"'(?:[^'\\]|\\.|'')*+'"
-_UNENDED = r"[`\"'].*"
+_DOUBLE, _SINGLE = r"\"(?:[^\"]|\"\")*+\"", r"'(?:[^'\\]|\\.|'')*+'"
+_BACKQUOTED = r"`(?:[^`]|``)*+`"
+_UNENDED = r"[`\"'{}].*"
 """A quote that does not end, with all behind it; nothing is looked for in there again, so reading takes linear time."""
 _PLAIN = r"[A-Za-z0-9_$\u0080-\uffff]+"
-_COMMENT = re.compile(
-    rf"({_BACKQUOTED}|{_DOUBLE}|{_SINGLE}|{_UNENDED})"
-    r"|/\*(?!!|M!).*?\*/|(/\*(?!!|M!).*)|--(?=\s|$)[^\n]*|#[^\n]*",
-    re.S,
-)
-"""Comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed. One that does not
-end is no comment: its words count."""
-_WORD = re.compile(rf"({_BACKQUOTED}|{_DOUBLE})|({_SINGLE})|({_PLAIN})|({_UNENDED})", re.S)
-_NAME = rf"({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})"
-_SAVEPOINT = re.compile(rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+{_NAME}\s*+;?\s*+$", re.I)
-_NAMED_TABLE = re.compile(
-    r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE)?(?:\s+IGNORE)?)\s+TABLE\s+"
-    rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """How names are written in some mode.
+
+    comment: comments, and what is quoted, in which no comment begins; `/*! … */` and `/*M! … */` are executed. One that
+    does not end is no comment: its words count. made: a CREATE or ALTER TABLE up to the name of the table that it makes
+    or changes.
+    """
+
+    comment: re.Pattern[str]
+    word: re.Pattern[str]
+    made: re.Pattern[str]
+
+
+def _patterns(name: str, more: str = "") -> _Patterns:
+    """name: what a quoted one is, but in double quotes. more: what else a quote begins with."""
+    one, unended = rf"({name}|{_DOUBLE}|{_PLAIN})", _UNENDED.format(more)
+    return _Patterns(
+        re.compile(
+            rf"({name}|{_DOUBLE}|{_SINGLE}|{unended})"
+            r"|/\*(?!!|M!).*?\*/|(/\*(?!!|M!).*)|--(?=\s|$)[^\n]*|#[^\n]*",
+            re.S,
+        ),
+        re.compile(rf"({name}|{_DOUBLE})|({_SINGLE})|({_PLAIN})|({unended})", re.S),
+        re.compile(
+            r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE)?(?:\s+IGNORE)?)\s+TABLE\s+"
+            rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{one}(?:\s*\.\s*{one})?",
+            re.I,
+        ),
+    )
+
+
+_USUAL, _WITH_BRACKETS = _patterns(_BACKQUOTED), _patterns(rf"{_BACKQUOTED}|{BRACKETED}", r"\[")
+_SAVEPOINT = re.compile(
+    rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})\s*+;?\s*+$",
     re.I,
 )
-"""A CREATE or ALTER TABLE up to the name of the table that it makes or changes."""
+"""As the server writes it, which has no brackets."""
 _HARMLESS = frozenset(
     [
         "SAVEPOINT",
@@ -154,13 +179,14 @@ def savepoint_of(sql: str) -> str:
 
 def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tuple[str, str] | None:
     """The first selected (database, table) a statement may change, or None when it changes none of them."""
-    sql = _without_comments(statement.legible)
-    words = list(_words(sql))
+    patterns = _of(statement)
+    sql = _without_comments(statement.legible, patterns)
+    words = list(_words(sql, patterns))
     if not words or _is_harmless(words):
         return None
     first = words[0][0].upper()
     doubt = _in_doubt(words)
-    if first in ("CREATE", "ALTER") and not doubt and (made := _NAMED_TABLE.match(sql)) is not None:
+    if first in ("CREATE", "ALTER") and not doubt and (made := patterns.made.match(sql)) is not None:
         database, table = _unquoted(made, statement.database)
         if (database, table) in {(one.lower(), other.lower()) for one, other in tables}:
             return next(pair for pair in tables if (pair[0].lower(), pair[1].lower()) == (database, table))
@@ -181,7 +207,8 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
 def fires_for(statement: Statement, tables: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those (database, table) that a trigger may be on: whose name a CREATE TRIGGER may contain, or whose database a
     DROP TRIGGER may be of; none for any other statement."""
-    words = list(_words(_without_comments(statement.legible)))
+    patterns = _of(statement)
+    words = list(_words(_without_comments(statement.legible, patterns), patterns))
     first = next((word.upper() for word, _ in words if not word.isdecimal()), "")  # `/*!50003 CREATE*/ …`
     if first not in ("CREATE", "DROP") or _object(words) != "TRIGGER":
         return []
@@ -197,16 +224,20 @@ def behind_settings(statement: Statement, found: Sequence[Token]) -> Statement:
     return replace(statement, sql=statement.sql[rest[0].start :]) if rest and rest is not found else statement
 
 
-def _without_comments(sql: str) -> str:
-    return _COMMENT.sub(lambda match: match.group(1) or match.group(2) or " ", sql)
+def _of(statement: Statement) -> _Patterns:
+    return _WITH_BRACKETS if statement.session.mode & MSSQL else _USUAL
 
 
-def _words(sql: str) -> Iterator[tuple[str, bool]]:
+def _without_comments(sql: str, patterns: _Patterns = _USUAL) -> str:
+    return patterns.comment.sub(lambda match: match.group(1) or match.group(2) or " ", sql)
+
+
+def _words(sql: str, patterns: _Patterns) -> Iterator[tuple[str, bool]]:
     """Each name or keyword, and whether it was quoted.
 
     Where a quote ends depends on the session's sql_mode; words that another mode would see outside count too.
     """
-    for quoted, text, plain, unended in _WORD.findall(sql):
+    for quoted, text, plain, unended in patterns.word.findall(sql):
         if plain:
             yield plain, False
             continue
@@ -237,15 +268,15 @@ def _is_harmless(words: list[tuple[str, bool]]) -> bool:
 
 
 def _unquoted(named: re.Match[str], default: str) -> tuple[str, str]:
-    """Database and table, in lower case, of a match of `_NAMED_TABLE`."""
+    """Database and table, in lower case, of a match of `_Patterns.made`."""
     parts = [_name(part).lower() for part in named.groups() if part is not None]
     return (parts[0], parts[1]) if len(parts) == 2 else (default.lower(), parts[0])
 
 
 def _name(written: str) -> str:
     """A name without its quotes."""
-    quote = written[0]
-    return written[1:-1].replace(quote * 2, quote) if quote in '`"' else written
+    quote = written[-1]
+    return written[1:-1].replace(quote * 2, quote) if quote in '`"]' else written
 
 
 def _object(words: list[tuple[str, bool]]) -> str:
