@@ -149,7 +149,7 @@ def each(
             first.add_note(f"while {table} was copied; {told}")
             raise first
         if len(chosen) > 1:
-            raise type(first)(f"{first.message} ({table}; {told})", hint=first.hint) from first
+            raise type(first)(f"{first.message} ({table}; {told})", hint=first.given) from first
         raise first
     order = {(one.table.full_name, one.table.source): number for number, one in enumerate(chosen)}
     return sorted(copied, key=lambda one: order[one.table, one.source])

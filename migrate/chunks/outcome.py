@@ -64,10 +64,10 @@ def judged(what: str) -> Iterator[None]:
 def judge(error: Exception, what: str) -> Problem:
     """What an error means for the attempt."""
     if isinstance(error, OwnershipLost):
-        return Problem(AttemptEnd.LOST, error.message, error.hint)
+        return Problem(AttemptEnd.LOST, error.message, error.given)
     if isinstance(error, MigrateError):
         return Problem(
-            AttemptEnd.AGAIN if may_pass(error) else AttemptEnd.FAILED, f"{what}: {error.message}", error.hint
+            AttemptEnd.AGAIN if may_pass(error) else AttemptEnd.FAILED, f"{what}: {error.message}", error.given
         )
     if may_pass(error):
         return Problem(AttemptEnd.AGAIN, f"{what}: {errors.text(error)}")

@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
         build("" if given == ["--version"] else named(given))(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
-        hint = _typed[-1].meant(error.way_out) if _typed else error.way_out
+        hint = _typed[-1].meant(error.hint) if _typed else error.hint
         sys.stderr.write(printable(f"migrate: {error.message}\n  hint: {hint}\n"))
         raise SystemExit(error.exit_code) from None
     except SystemExit as ended:

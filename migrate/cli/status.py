@@ -48,7 +48,7 @@ def status(
     except MigrateError as error:
         if not exit_code:
             raise
-        sys.stderr.write(printable(f"migrate: {error.message}\n  hint: {context.obj.meant(error.way_out)}\n"))
+        sys.stderr.write(printable(f"migrate: {error.message}\n  hint: {context.obj.meant(error.hint)}\n"))
         found = Verdict.UNKNOWN
     if exit_code:
         raise typer.Exit(found)
@@ -101,7 +101,7 @@ def _watch(settings: Settings, state: sa.Engine, asked: Any) -> None:
                 if ended is not None and not ended["next"]:
                     return
             except MigrateError as error:
-                live.update(Printable(Text(f"{error.message}\n  {error.way_out}")), refresh=True)
+                live.update(Printable(Text(f"{error.message}\n  {error.hint}")), refresh=True)
             time.sleep(_SECONDS)
 
 

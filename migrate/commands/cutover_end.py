@@ -61,7 +61,7 @@ class CutoverEnd:
         except ServerError as error:
             back = _ROLLBACK if self._context.direction is SwitchDirection.TO_TARGETS else _CUTOVER
             hint = f"{back} goes back without a server that is lost for good"
-            raise ServerError(error.message, hint=f"{error.hint}; {hint}" if error.hint else hint) from error.__cause__
+            raise ServerError(error.message, hint=error.hint_and(hint)) from error.__cause__
 
     def rehearsal(self, began: float) -> None:
         """Writes were stopped for a rehearsal. Raises ServerError; then the guardian does it."""
@@ -142,7 +142,7 @@ class CutoverEnd:
         self._journal.write_failed()
         took = self.give_back(self._report.run, why)
         if took and isinstance(error, MigrateError):
-            raise CutoverAborted(f"writes are given back: {why}", hint=error.hint) from error
+            raise CutoverAborted(f"writes are given back: {why}", hint=error.given) from error
         if not took:
             raise ServerError(
                 f"applications are switched, the last steps are not done: {why}",

@@ -55,7 +55,7 @@ def _guarded(subject: str, look: Look) -> list[Result]:
     try:
         return [*look()]
     except MigrateError as error:
-        return [Result("answers", subject, Verdict.UNKNOWN, f"{subject}: {error.message}", error.hint)]
+        return [Result("answers", subject, Verdict.UNKNOWN, f"{subject}: {error.message}", error.given)]
     except (pymysql.MySQLError, SQLAlchemyError, OSError) as error:
         return [Result("answers", subject, Verdict.UNKNOWN, f"{subject}: {text(error)}")]
     except Exception as error:

@@ -184,7 +184,7 @@ class PartitionStart:
         try:
             there = admin.describe(self._settings.kafka, leased.topic)
         except ServerError as error:
-            raise StopError(error.message, hint=error.hint, code=Code.TOPIC) from error
+            raise StopError(error.message, hint=error.given, code=Code.TOPIC) from error
         if there is None or there.id != leased.partition.topic_id:
             raise StopError(
                 f"topic {leased.topic} was deleted, or is another one under its name", hint=BEGIN_ANEW, code=Code.TOPIC

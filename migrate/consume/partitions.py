@@ -293,7 +293,7 @@ class Partitions:
                 "topic": leased.topic,
                 "partition": partition.number,
                 "reason": error.message,
-                "hint": error.way_out,
+                "hint": error.hint,
             }
             log.error("a partition is stopped", **told)
 

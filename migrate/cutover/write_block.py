@@ -294,7 +294,7 @@ class WriteBlocks:
                 server.execute(statement, self._cutover.wait_seconds)
             except ServerError as error:
                 waited = error.__cause__ is not None and number(error.__cause__) in _WAITED
-                raise ServerError(error.message, hint=_BACKUP if waited else error.hint) from error.__cause__
+                raise ServerError(error.message, hint=_BACKUP if waited else error.given) from error.__cause__
         accounts = [account_grants.named(text) for text in self._cutover.accounts]
         # REVOKE does not reach what a session may do in the database it has chosen, nor an open transaction.
         self.end(server, server.sessions_of([*accounts, *privileges.members(server, accounts)]))

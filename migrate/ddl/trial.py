@@ -19,11 +19,11 @@ from migrate.ddl.inverse import inverse, statement
 from migrate.ddl.levels import AT_ONCE, LEVELS, Level
 from migrate.ddl.losses import ColumnType
 from migrate.ddl.statement import LogicalStatement
-from migrate.model.errors import MigrateError, PreflightError
+from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.model.table import Table
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import explain, number, passes, text
+from migrate.mysql.errors import ACCESS_DENIED, explain, number, passes, text
 from migrate.mysql.quoting import quote
 from migrate.mysql.quoting import table as quoted_table
 from migrate.preflight.schema.scratch import scratch
@@ -81,8 +81,9 @@ def place_of_trial(connection: Connection, name: str) -> Iterator[None]:
             yield
     except pymysql.MySQLError as error:
         found = explain(error, f"{connection.name}, trying the statement in database {name}")
-        if isinstance(found, MigrateError) and "a grant is missing" in found.message:
-            found.hint = "docs/grants.md, under DDL over shards, has the statement"
+        if number(error) in ACCESS_DENIED:
+            hint = "docs/grants.md, under DDL over shards, has the statement"
+            raise ServerError(found.message, hint=hint) from error
         raise found from error
 
 

@@ -30,19 +30,20 @@ class MigrateError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.given = hint
+        """The hint of this error alone, for another one that is raised in its place; "" where it has none."""
 
     @property
-    def way_out(self) -> str:
-        """The hint to show to a person; never empty."""
-        return self.hint or self.usual
+    def hint(self) -> str:
+        """What a person is shown; never empty."""
+        return self.given or self.usual
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
+        return f"{self.message} ({self.given})" if self.given else self.message
 
     def hint_and(self, more: str) -> str:
-        """The hint, and behind it a further way out."""
-        return f"{self.hint}; {more}" if self.hint else more
+        """The hint of its own, and behind it a further way out."""
+        return f"{self.given}; {more}" if self.given else more
 
 
 def defect(error: BaseException) -> str:

@@ -23,6 +23,15 @@ class ChannelError(pymysql.OperationalError):
         self.hint = hint
 
 
+class Refused(ServerError):  # noqa: N818 - what it says is what happened
+    """A server answered, and does not do what it was asked for."""
+
+    usual = (
+        "change at the server, in the table or in the config what the server names, and try again; the manuals of MySQL"
+        " and MariaDB explain its error numbers"
+    )
+
+
 DUPLICATE_KEY = 1062
 LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
 """`local_infile` is off at the server: MariaDB, MySQL, MariaDB since 10.5."""
@@ -80,7 +89,7 @@ def unreachable(error: BaseException | None) -> bool:
     return isinstance(error, OSError) or (error is not None and number(error) in _NO_CONNECTION | _SHUTTING_DOWN)
 
 
-def explain(error: BaseException, what: str) -> MigrateError:
+def explain(error: BaseException, what: str) -> ServerError:
     """One line for a person about a refused connection or statement.
 
     Args: the driver's error; what was being done, e.g. "source 'main' at 127.0.0.1:3306".
@@ -105,7 +114,8 @@ def explain(error: BaseException, what: str) -> MigrateError:
             f"{what}: the server does not answer: {text(error)}",
             hint="check that it is running, and that host and port are right",
         )
-    return ServerError(f"{what}: {text(error)}")
+    kind = Refused if code and not passes(error) else ServerError
+    return kind(f"{what}: {text(error)}")
 
 
 @contextmanager

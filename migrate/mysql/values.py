@@ -80,7 +80,7 @@ def _to_json(column: Column) -> Callable[[str | None], Parameter]:
         try:
             return typed_json.to_parameter(text)
         except StopError as error:
-            raise StopError(f"{column.titled}: {error.message}", hint=error.hint, code=error.code) from None
+            raise StopError(f"{column.titled}: {error.message}", hint=error.given, code=error.code) from None
 
     return convert
 

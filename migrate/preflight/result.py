@@ -42,7 +42,7 @@ def guarded(check: str, subject: str, look: Callable[[], list[Result]]) -> list[
     try:
         return look()
     except MigrateError as error:
-        return [Result(check, subject, Verdict.UNKNOWN, error.message, error.hint)]
+        return [Result(check, subject, Verdict.UNKNOWN, error.message, error.given)]
 
 
 def problems(results: Iterable[Result]) -> list[Result]:

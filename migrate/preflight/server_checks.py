@@ -78,7 +78,7 @@ class ServerChecks:
         except MigrateError as error:
             if self._strict:
                 raise
-            self._results.append(Result(check, subject or self.where, Verdict.UNKNOWN, error.message, error.hint))
+            self._results.append(Result(check, subject or self.where, Verdict.UNKNOWN, error.message, error.given))
 
     def _reopen(self) -> bool:
         self.close()
@@ -116,7 +116,7 @@ def lost(connection: Connection, error: BaseException) -> bool:
 def could_not(connection: Connection, check: str, subject: str, error: BaseException) -> Result:
     """What a check met, with its name, the server's and what it was about."""
     told = explain(error, f"{connection.name}, check '{check}'{' of ' if subject else ''}{subject}")
-    mend = told.hint or (TOOK_LONG if number(error) in TOO_LONG else "")
+    mend = TOOK_LONG if number(error) in TOO_LONG else told.hint
     return Result(check, subject or connection.name, Verdict.UNKNOWN, told.message, mend)
 
 

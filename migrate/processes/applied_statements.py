@@ -134,6 +134,6 @@ def _statement(wanted: ToBeApplied) -> str:
 def _not_run(wanted: ToBeApplied, error: PreflightError | StopError) -> StopError:
     return StopError(
         f"{wanted.message}; it is not run at the targets (ddl: apply): {error.message}",
-        hint=f"{error.way_out}; or {_BY_HAND}",
+        hint=f"{error.hint}; or {_BY_HAND}",
         code=Code.STATEMENT,
     )

@@ -59,7 +59,7 @@ def switch(
     except OtherLog:
         raise
     except StopError as error:  # of those who look for the place: its log does not reach back to it
-        raise Purged(error.message, hint=error.hint) from error
+        raise Purged(error.message, hint=error.given) from error
 
 
 def _switch(

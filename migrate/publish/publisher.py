@@ -147,7 +147,7 @@ class Publisher:
         try:
             found = self._unacknowledged.beyond(self._position)
         except ServerError as error:
-            raise DeliveryFailed(error.message, hint=error.hint) from error
+            raise DeliveryFailed(error.message, hint=error.given) from error
         self._unacknowledged.note(self._position, found)
         self._went_back = False
 

@@ -42,7 +42,7 @@ def position_at_end(
         try:
             configured_start.check_definition(connection, table)
         except StopError as error:
-            raise StopError(f"{why.message}; {error.message}", hint=why.hint, code=why.code) from why
+            raise StopError(f"{why.message}; {error.message}", hint=why.given, code=why.code) from why
     return replace(
         end,
         incarnation=before.incarnation + 1,

@@ -190,7 +190,7 @@ class _Builder:
             return compile_inline(expression, {name: each.java for name, each in zip(bound, readers, strict=True)})
         except ConfigError as error:
             message = f"{key}.algorithm-expression: {error.message}"
-            raise ConfigError(message, hint=error.hint) from None
+            raise ConfigError(message, hint=error.given) from None
 
     def _check_buckets(self, level: Level, algorithm: Algorithm, numbering: Numbering, names: list[str]) -> None:
         there = set(names)
@@ -296,7 +296,7 @@ def _expanded(item: str, key: str) -> list[Place]:
     try:
         names = expand_nodes(item)
     except ConfigError as error:
-        raise ConfigError(f"{key}: {error.message}", hint=error.hint or _HOW_TO_QUOTE) from None
+        raise ConfigError(f"{key}: {error.message}", hint=error.given or _HOW_TO_QUOTE) from None
     places = []
     for name in names:
         parts = name.split(".")

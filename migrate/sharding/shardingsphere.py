@@ -93,7 +93,7 @@ class RuleFile:
         except yaml.YAMLError as error:
             raise ConfigError(f"{name} is not YAML: {error}") from None
         except ConfigError as error:
-            raise ConfigError(f"{name}: {error.message}", hint=error.hint) from None
+            raise ConfigError(f"{name}: {error.message}", hint=error.given) from None
         self._renamed = False
         whole = content if isinstance(content, dict) else {}
         self._data_sources = whole.get("dataSources")

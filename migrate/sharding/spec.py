@@ -44,7 +44,7 @@ def spec_of(
         named = {str(key): str(types[key]) for key in types}
         return _parsed(content, str(written["file"])).spec(logic_table, named, examples, databases)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from None
+        raise ConfigError(f"{where}: {error.message}", hint=error.given) from None
 
 
 @lru_cache(maxsize=8)

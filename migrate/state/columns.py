@@ -36,7 +36,7 @@ _LONGEST = 15_000  # characters, which are up to 60,000 bytes of a TEXT; what is
 
 def told(error: MigrateError) -> dict[str, str]:
     """Why, and the way out, as `reason` and `hint` of a table have them."""
-    return {"reason": error.message[:_LONGEST], "hint": error.way_out[:_LONGEST]}
+    return {"reason": error.message[:_LONGEST], "hint": error.hint[:_LONGEST]}
 
 
 def of_partition() -> list[sa.Column[str] | sa.Column[int]]:

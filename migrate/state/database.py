@@ -221,4 +221,4 @@ def explain_state(error: DBAPIError, settings: State) -> ServerError:
     told = explain(original, f"state database '{settings.database}' at {settings.host}:{settings.port}")
     if getattr(original, "args", [0])[0] in (1049, 1054, 1146):  # or its tables are of an earlier version
         return NotSetUp(told.message, hint="run `migrate init` first")
-    return ServerError(told.message, hint=told.hint)
+    return told

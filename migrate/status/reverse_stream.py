@@ -95,7 +95,7 @@ def judge(known: ReverseFacts) -> ReverseReadiness:
     away = of_moved(known.moved)
     still = [Blocker(Kind.STOPPED, one.process, {"reason": one.reason, "code": one.code}) for one in known.stopped]
     if known.refused is not None:
-        why = {"reason": known.refused.message, "way_out": known.refused.way_out}
+        why = {"reason": known.refused.message, "way_out": known.refused.hint}
         return ReverseReadiness([*away, *_of_it([Blocker(Kind.REFUSED, facts=why)])], PREFLIGHT)
     if known.outdated:
         return ReverseReadiness(

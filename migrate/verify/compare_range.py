@@ -192,7 +192,9 @@ class Comparison:
         except ServerError as error:
             if may_pass(error):
                 raise
-            raise StopError(f"{planned.table.full_name}: {error.message}", hint=error.hint, code=Code.SOURCE) from error
+            raise StopError(
+                f"{planned.table.full_name}: {error.message}", hint=error.given, code=Code.SOURCE
+            ) from error
 
     def passes(self, everything: Collection[Tables]) -> bool:
         """Wait until what the sources of tables have logged by now is at the target; False when that took too long.
@@ -208,6 +210,6 @@ class Comparison:
         for tables in everything:
             if gone := catch_up.gone.get(tables[0].topic or self.settings.topic):
                 self.fail(
-                    tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.hint, code=Code.TOPIC)
+                    tables, StopError(f"{tables[0].table.full_name}: {gone.message}", hint=gone.given, code=Code.TOPIC)
                 )
         return True

@@ -103,6 +103,6 @@ def test_a_copy_that_is_begun_again_waits_at_no_other_server(behind: Behind) -> 
     behind.address.switch(behind.old)
     with pytest.raises(ServerError, match="this is not the server that the publisher reads") as refused:
         recopy.wait_until_readable(laid.state(), laid.settings, laid.table.table)
-    assert "migrate publish" in refused.value.way_out
+    assert "migrate publish" in refused.value.hint
     behind.read_by_publisher(laid.settings)
     recopy.wait_until_readable(laid.state(), laid.settings, laid.table.table)

@@ -384,8 +384,8 @@ def test_a_message_from_before_what_was_applied_is_a_repeat_only_where_the_state
     told.reaches["s"] = reach
     with pytest.raises(StopError, match="is published from incarnation 1, file 1, and incarnation") as stopped:
         steps.share(holder, items)
-    assert hint in str(stopped.value.way_out)
-    assert "up to position 70 of that file" in str(stopped.value.way_out)
+    assert hint in str(stopped.value.hint)
+    assert "up to position 70 of that file" in str(stopped.value.hint)
     told.reaches["s"] = later  # once its publisher is there again
     assert "1" not in str(wanted(steps.share(holder, items).parts).get("ds_0", {}).get("t_0", []))
 

@@ -67,7 +67,7 @@ def check_target(
             kind, create = kinds[table.source], statements.get(table.id, "")
             found = refuse_unlike(connection, table, place, kind, first=table.id not in filled, create=create)
         except MigrateError as error:
-            return [Result("target table", str(place), Verdict.PROBLEM, error.message, error.hint)]
+            return [Result("target table", str(place), Verdict.PROBLEM, error.message, error.given)]
         return _looser(place, table, found)
 
     fine = True

@@ -18,7 +18,7 @@ def _home(leader: PlannedTable) -> str:
 def check(plan: Plan) -> list[Result]:
     """Each misfit, and a line for each group of tables that are alike."""
     results = [
-        Result("group", "tables", Verdict.PROBLEM, one.message, one.hint) for one in misfits(plan.tables.values())
+        Result("group", "tables", Verdict.PROBLEM, one.message, one.given) for one in misfits(plan.tables.values())
     ]
     if results:
         return results

@@ -32,7 +32,7 @@ def plan_of(settings: Settings, found: Mapping[TableId, Table], *, told: bool) -
             fit[id_] = table
         except MigrateError as error:
             check = update_time.CHECK if isinstance(error, UpdateTimeError) else "sharding"
-            misfits.append(Result(check, table.full_name, Verdict.PROBLEM, error.message, error.hint))
+            misfits.append(Result(check, table.full_name, Verdict.PROBLEM, error.message, error.given))
     return (_planned(settings, fit) if fit else None), misfits
 
 

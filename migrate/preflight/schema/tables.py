@@ -57,7 +57,7 @@ def check(connection: Connection, source: str, wanted: TableSettings) -> tuple[T
     try:
         table = load_table(connection, source, wanted.database, wanted.table, wanted.key)
     except MigrateError as error:
-        return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.hint)]
+        return None, [Result("table", wanted.name, Verdict.PROBLEM, error.message, error.given)]
     if key := _without_overlaps(connection, table):
         told = f"{wanted.name}: {key} {periods.WHY}"
         mend = "drop the key at the source, or leave the table out"

@@ -168,7 +168,7 @@ class _Trial:
         except MigrateError as error:
             told = error.message.replace(str(place), str(real)) + more
             told = told.replace(_named(place), _named(real))
-            yield Result("trial", str(real), Verdict.PROBLEM, told, error.hint)
+            yield Result("trial", str(real), Verdict.PROBLEM, told, error.given)
         except ValueError as error:  # of one value: the other tables are tried
             told = f"a row of {table.full_name} cannot be read: {type(error).__name__}{more}"
             yield Result("trial", str(real), Verdict.PROBLEM, told, "leave the table out")

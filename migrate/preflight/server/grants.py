@@ -103,7 +103,7 @@ def check(connection: Connection, needs: Needs, told: str) -> list[Result]:
         held = grants.read(connection)
     except pymysql.MySQLError as error:
         explained = explain(error, connection.name)
-        return [Result("grants", connection.name, Verdict.UNKNOWN, explained.message, explained.hint)]
+        return [Result("grants", connection.name, Verdict.UNKNOWN, explained.message, explained.given)]
     found: list[Result] = []
     if missing := held.lacking_everywhere(grants.words(connection, needs.everywhere)):
         names = ", ".join(missing)

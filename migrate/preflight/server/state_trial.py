@@ -55,7 +55,7 @@ def _state(connection: Connection, settings: Settings, there: State) -> list[Res
             refusal = error.orig if error.orig is not None else error
             if passes(refusal) or number(refusal) in ACCESS_DENIED:
                 raise told from error
-            mend = told.hint or "change what the server names, or put the state on another server"
+            mend = told.given or "change what the server names, or put the state on another server"
             return [Result("trial", connection.name, Verdict.PROBLEM, told.message, mend)]
     seconds = time.monotonic() - began
     told_so = f"{connection.name}: makes the state's tables as init would, tried in {seconds:.1f} s"

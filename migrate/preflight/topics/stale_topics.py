@@ -21,7 +21,7 @@ def check(settings: Settings) -> list[Result]:
     try:
         refuse(settings)
     except PreflightError as error:
-        return [Result("topic", "topics", Verdict.PROBLEM, error.message, error.hint)]
+        return [Result("topic", "topics", Verdict.PROBLEM, error.message, error.given)]
     return []
 
 

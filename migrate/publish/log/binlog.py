@@ -279,8 +279,7 @@ class BinlogReader:
 
     def _explain(self, error: BaseException) -> ServerError | StopError:
         if number(error) != _READ_BINLOG_FAILED:
-            told = explain(error, self._where)
-            return ServerError(told.message, hint=told.hint)
+            return explain(error, self._where)
         found = why(self._source, self._where, self._session, self._file, self._at, self._gtids)
         if found is Why.REPLACED:
             return ServerError(

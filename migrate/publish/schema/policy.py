@@ -78,7 +78,7 @@ class ToBeApplied(StopError):  # noqa: N818 - it says what is so
     ) -> None:
         """stopped: as one would stop at it. sql: the statement; since: where it stands. creates: the CREATE TABLE from
         before and after where another table took the name, and no statement says what was altered."""
-        super().__init__(stopped.message, hint=stopped.hint)
+        super().__init__(stopped.message, hint=stopped.given)
         self.name, self.sql, self.since, self.creates = name, sql, since, creates
 
 

@@ -67,7 +67,7 @@ class RowSearch:
                 self._of_who_leads(), self._state, asked.table, asked.key, asked.source or None, MESSAGES
             )
         except MigrateError as error:
-            return RowFound(problem=error.message, hint=error.way_out)
+            return RowFound(problem=error.message, hint=error.hint)
         except SQLAlchemyError as error:
             return RowFound(problem=reason(error))
         except Exception:
