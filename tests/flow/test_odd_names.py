@@ -14,7 +14,12 @@ from tests.flow.test_chain import Step
 from tests.helpers import unique
 
 pytestmark = pytest.mark.timeout(300)
-TABLES = ("Lead-1", "a`b", "x;drop table y", "select", "ключ", "it's", 'in "quotes"', "%s {0}", "t" * 64)
+TABLES = (
+    *("Lead-1", "a`b", "x;drop table y", "select", "ключ", "it's", 'in "quotes"', "%s {0}", "t" * 64),
+    *("a.b", " 100%\tx", "back\\s/l#--", "日本.e\u0301", "*?[b]", "${c}"),
+)
+COLUMNS = ("key", "%s", "it's", "c.d", " e", "100%", "日本", "back\\s/#", '"q"', "[1]", "1e5", "${f}", "e\u0301")
+"""Beside the key and the text."""
 
 
 def quoted(name: str) -> str:
@@ -28,11 +33,16 @@ def test_names_that_have_to_be_quoted_come_through_a_whole_migration(
     name = unique("odd")
     database = f"{name}-source;`s"
     box.source.execute(f"CREATE DATABASE {quoted(database)}")
-    columns = "`a b` INT PRIMARY KEY, `c``d` VARCHAR(9), `key` INT, `%s` INT, `it's` INT"
+    more = ", ".join(f"{quoted(column)} INT" for column in COLUMNS)
+    columns = f"`a b` INT, `k.%s` INT, `c``d` VARCHAR(9), {more}, PRIMARY KEY (`a b`, `k.%s`)"
+
+    def row(id_: int, text: str) -> str:
+        return f"({id_}, {id_}, '{text}', {', '.join([str(id_)] * len(COLUMNS))})"
+
     for table in TABLES:
         box.source.execute(
             f"CREATE TABLE {quoted(table)} ({columns})",
-            f"INSERT INTO {quoted(table)} VALUES (1, 'copied', 1, 1, 1), (2, 'copied', 2, 2, 2)",
+            f"INSERT INTO {quoted(table)} VALUES {row(1, 'copied')}, {row(2, 'copied')}",
             database=database,
         )
     with closing(Step(box, kafka, tmp_path, name, (box.source, database), 0, "*", "ds.`{table}`")) as step:
@@ -42,7 +52,7 @@ def test_names_that_have_to_be_quoted_come_through_a_whole_migration(
         migration.do("copy")
         for table in TABLES:
             box.source.execute(
-                f"INSERT INTO {quoted(table)} VALUES (3, 'written', 3, 3, 3)",
+                f"INSERT INTO {quoted(table)} VALUES {row(3, 'written')}",
                 f"UPDATE {quoted(table)} SET `c``d` = 'changed', `%s` = 7 WHERE `a b` = 1",
                 f"DELETE FROM {quoted(table)} WHERE `a b` = 2",
                 database=database,
@@ -51,10 +61,11 @@ def test_names_that_have_to_be_quoted_come_through_a_whole_migration(
         assert migration.ask("verify")["differences"] == 0
         for table in TABLES:
             found = server.query(f"SELECT * FROM {quoted(table)} ORDER BY 1", database=there)
-            assert found == ((1, "changed", 1, 7, 1), (3, "written", 3, 3, 3)), table
-            server.execute(f"UPDATE {quoted(table)} SET `key` = 9 WHERE `a b` = 3", database=there)
-            migration.do("refresh", f"{database}.{table}", "3")
+            changed = tuple(7 if column == "%s" else 1 for column in COLUMNS)
+            assert found == ((1, 1, "changed", *changed), (3, 3, "written", *([3] * len(COLUMNS)))), table
+            server.execute(f"UPDATE {quoted(table)} SET `c.d` = 9 WHERE `a b` = 3", database=there)
+            migration.do("refresh", f"{database}.{table}", '["3", "3"]')
         for table in TABLES:
-            sql = f"SELECT `key` FROM {quoted(table)} WHERE `a b` = 3"
+            sql = f"SELECT `c.d` FROM {quoted(table)} WHERE `a b` = 3"
             wait(lambda sql=sql: server.query(sql, database=there) == ((3,),), f"{table} to be refreshed")  # type: ignore[misc]
-            assert migration.ask("explain", f"{database}.{table}", "3")
+            assert migration.ask("explain", f"{database}.{table}", '["3", "3"]')
