@@ -16,6 +16,8 @@ _PLAIN: Final = r"[A-Za-z0-9_$\u0080-\U0010ffff]+"
 _SPACE: Final = re.compile(r"\s+|--(?=\s|$)[^\n]*|#[^\n]*", re.S)
 _EXECUTED: Final = re.compile(r"/\*(M?)!(\d{5,6})?", re.I)
 _BACKQUOTED: Final = r"`(?:[^`]|``)++`"
+_WIDE: Final = re.compile(r"[\U00010000-\U0010ffff]")
+"""What MySQL has no place for in a name, and takes for `?`; MariaDB refuses it."""
 BRACKETED: Final = r"\[(?:[^\]]|\]\])++\]"
 _NAMES: Final = re.compile(rf"({_BACKQUOTED})|({_PLAIN})", re.S)
 _NAMES_BRACKETED: Final = re.compile(rf"({_BACKQUOTED}|{BRACKETED})|({_PLAIN})", re.S)
@@ -69,6 +71,10 @@ def tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> list[Token]:
 def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Token]:
     names = _NAMES_BRACKETED if mode & MSSQL and mariadb else _NAMES
     strings = _STRING_NO_ESCAPES if mode & NO_BACKSLASH_ESCAPES else _STRING
+
+    def named(text: str) -> str:
+        return text if mariadb or text.isascii() else _WIDE.sub("?", text)
+
     at, depth, executed = 0, 0, 0
     while at < len(sql):
         if space := _SPACE.match(sql, at):
@@ -93,13 +99,13 @@ def _tokens(sql: str, mode: int, version: int, *, mariadb: bool) -> Iterator[Tok
             string = (_STRING_NO_ESCAPES if is_name else strings)[quote].match(sql, at)
             if string is None:
                 raise ValueError("a quote does not end")
-            text = string.group()[1:-1].replace('""', '"') if is_name else string.group()
+            text = named(string.group()[1:-1].replace('""', '"')) if is_name else string.group()
             yield Token(text, at, string.end(), depth, "name" if is_name else "string")
             at = string.end()
         elif name := names.match(sql, at):
             quoted = name.group(1)
             text = quoted[1:-1].replace(quoted[-1] * 2, quoted[-1]) if quoted else name.group()
-            yield Token(text, at, name.end(), depth, "name" if quoted else "word")
+            yield Token(named(text), at, name.end(), depth, "name" if quoted else "word")
             at = name.end()
         elif quote == "[" and names is _NAMES_BRACKETED:
             raise ValueError("a bracket does not end")
