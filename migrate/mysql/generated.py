@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import pymysql
 
 from migrate.model.table import Column, Kind, Table
 from migrate.mysql import made_up
 from migrate.mysql.connection import Connection
+from migrate.mysql.errors import number
 from migrate.mysql.expressions import Expression
 from migrate.mysql.made_up import decimal_of
 from migrate.mysql.quoting import printed, quote, quote_all
@@ -36,9 +39,21 @@ MODES = (
     *("PAD_CHAR_TO_FULL_LENGTH", "NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL", "TIME_ROUND_FRACTIONAL"),
     *("ALLOW_INVALID_DATES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ERROR_FOR_DIVISION_BY_ZERO", "HIGH_NOT_PRECEDENCE"),
 )
-"""Of sql_mode, what decides values when an expression is computed (both manuals, "Server SQL Modes"). Tried where the
-server's own global mode has one that sessions of ours have not: with all of them harmless columns would be refused."""
+"""Of sql_mode, what decides values when an expression is computed (both manuals, "Server SQL Modes"). A column is
+refused for those that our sessions have not, and the server's global mode has, or a routine, a trigger or an event of
+its users. The others that its value depends on are a note: for them harmless columns would be refused."""
+_OF_PROGRAMS = (
+    "SELECT SQL_MODE FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ({0})"
+    " UNION SELECT SQL_MODE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ({0})"
+    " UNION SELECT SQL_MODE FROM information_schema.EVENTS WHERE EVENT_SCHEMA NOT IN ({0})"
+).format("'sys', 'mysql', 'information_schema', 'performance_schema'")
+"""They run in the mode that they were made in."""
+_programs: WeakKeyDictionary[Connection, frozenset[str]] = WeakKeyDictionary()
+"""Their modes, asked once a session: a server with many tables takes long to list its triggers."""
+_LITERALS = "default_collation_for_utf8mb4"
+"""By what MySQL compares texts that an expression has in quotes, where no column says it."""
 _ROWS = 100  # of the table's own
+_NO_SUCH_VALUE = 1231
 _LOOKS = re.compile(
     r"\b(?:from_unixtime|unix_timestamp|convert_tz|monthname|dayname|date_format|week|yearweek|aes_\w+)\b|/", re.I
 )
@@ -61,10 +76,12 @@ _LIKE = re.compile(r"\blike\s+(?:(?:_\w+\s*)?('(?:[^'\\]|\\.|'')*'))?(?P<escape>
 
 class TrialOutcome(NamedTuple):
     """dependent: the variables that a value depends on, by column. unknown: those of which no row gave a value, and
-    whose expression has what may look at the session."""
+    whose expression has what may look at the session. by_mode: those that depend on a sql_mode which nobody is known to
+    have, and on which."""
 
     dependent: dict[str, list[str]]
     unknown: list[str]
+    by_mode: dict[str, list[str]]
 
 
 def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> TrialOutcome:
@@ -73,7 +90,7 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
     The session's own settings are as before when it returns. Raises the driver's error.
     """
     if not of:
-        return TrialOutcome({}, [])
+        return TrialOutcome({}, [], {})
     found: dict[str, list[str]] = {}
     with connection.snapshot():
         before = {one.column: _computed(connection, table, one) for one in of}
@@ -88,6 +105,7 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
                             named.append(name)
             finally:
                 connection.query(f"SET SESSION {name} = %s", [own])
+        by_mode = _by_mode(connection, table, [one for one in of if not found.get(one.column)], before)
     for one in of:
         if _reads_moment(table, one.text) and _ZONE not in (named := found.setdefault(one.column, [])):
             named.append(_ZONE)
@@ -98,7 +116,9 @@ def tried(connection: Connection, table: Table, of: Sequence[Expression]) -> Tri
     dependent = {column: names for column, names in found.items() if names}
     silent = {column for column, values in before.items() if not any(isinstance(value, str) for value in values)}
     silent -= dependent.keys()
-    return TrialOutcome(dependent, [one.column for one in of if one.column in silent and _may_look(one)])
+    unknown = [one.column for one in of if one.column in silent and _may_look(one)]
+    told = {*dependent, *unknown}
+    return TrialOutcome(dependent, unknown, {name: modes for name, modes in by_mode.items() if name not in told})
 
 
 def _no_escapes(connection: Connection) -> bool:
@@ -131,13 +151,69 @@ def _may_look(one: Expression) -> bool:
 
 
 def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    names = ", ".join(f"'{name}'" for name in VARIED)
-    here = {str(row[0]).lower() for row in connection.query(f"SHOW SESSION VARIABLES WHERE Variable_name IN ({names})")}
+    here = _here(connection, *VARIED)
     yield from ((name, values) for name, values in VARIED.items() if name in here)
-    ((theirs, ours),) = connection.query("SELECT @@GLOBAL.sql_mode, @@SESSION.sql_mode")
-    has = [one for one in str(ours).split(",") if one]
-    if more := [one for one in MODES if one in str(theirs).split(",") and one not in has]:
+    if _LITERALS in _here(connection, _LITERALS):
+        ((theirs, ours),) = connection.query(f"SELECT @@GLOBAL.{_LITERALS}, @@SESSION.{_LITERALS}")
+        if theirs != ours:
+            yield _LITERALS, (theirs,)
+    has, theirs = _modes(connection)
+    if more := [one for one in MODES if one in theirs and one not in has]:
         yield "sql_mode", (",".join([*has, *more]),)
+
+
+def _here(connection: Connection, *names: str) -> set[str]:
+    """Those of these variables that the server has."""
+    named = ", ".join(f"'{name}'" for name in names)
+    rows = connection.query(f"SHOW SESSION VARIABLES WHERE Variable_name IN ({named})")
+    return {str(row[0]).lower() for row in rows}
+
+
+def _modes(connection: Connection) -> tuple[list[str], set[str]]:
+    """Of the session, and of all that is known to write at the server."""
+    ((theirs, ours),) = connection.query("SELECT @@GLOBAL.sql_mode, @@SESSION.sql_mode")
+    programs = _programs.get(connection)
+    if programs is None:
+        rows = connection.query(_OF_PROGRAMS)
+        programs = _programs[connection] = frozenset(one for row in rows for one in str(row[0]).split(","))
+    return [one for one in str(ours).split(",") if one], {*str(theirs).split(","), *programs}
+
+
+def _by_mode(
+    connection: Connection, table: Table, of: Sequence[Expression], before: Mapping[str, list[object]]
+) -> dict[str, list[str]]:
+    """Which of MODES that nobody is known to have values depend on, by column: all at once, then each for those."""
+    has, theirs = _modes(connection)
+    further = [mode for mode in MODES if mode not in theirs and mode not in has and _takes(connection, has, mode)]
+    found: dict[str, list[str]] = {}
+    for modes in (further, *([mode] for mode in further)):
+        with _in_mode(connection, has, modes):
+            others = [one for one in of if _computed(connection, table, one) != before[one.column]]
+        if modes is further:
+            of = others
+        else:
+            for one in others:
+                found.setdefault(one.column, []).extend(modes)
+    return found
+
+
+def _takes(connection: Connection, has: Sequence[str], mode: str) -> bool:
+    try:
+        with _in_mode(connection, has, [mode]):
+            return True
+    except pymysql.MySQLError as error:
+        if number(error) != _NO_SUCH_VALUE:
+            raise
+        return False
+
+
+@contextmanager
+def _in_mode(connection: Connection, has: Sequence[str], more: Sequence[str]) -> Iterator[None]:
+    connection.query("SET SESSION sql_mode = %s", [",".join([*has, *more])])
+    try:
+        yield
+    finally:
+        connection.query("SET SESSION sql_mode = %s", [",".join(has)])
 
 
 def _computed(connection: Connection, table: Table, one: Expression) -> list[object]:

@@ -19,6 +19,10 @@ _UNIX = (1772330400, 1772366400, 1767225599, 39657600, 2114380800)
 _DAYS = ("2026-03-01", "2026-12-31", "2027-01-01", "1971-02-28", "2037-01-04")
 _TEXTS = ("'7'", "'abc'", "'2026-01-04 23:30:00'", "'{\"a\": 7}'", "'22'")
 _NUMBERS = ("7", "22", "1", "3", "1000")
+_DIGITS = re.compile(r"\(([1-6])\)")
+_CHAR = re.compile(r"char\((\d+)\)")
+_PADS = "FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode)"
+"""In that mode a CHAR comes from its table with the spaces at its end (both manuals, "Server SQL Modes")."""
 
 _IN_DOCUMENTS: Sequence[int | str] = [
     value
@@ -105,11 +109,11 @@ def _value(column: Column, turn: int, literal: str | None) -> str:
     if kind is Kind.TIMESTAMP:
         return f"FROM_UNIXTIME({_UNIX[turn % 5]})"
     if kind is Kind.DATETIME:
-        return f"CAST('{day} 23:30:00' AS DATETIME(6))"
+        return f"CAST('{day} 23:30:00{_fraction(column)}' AS DATETIME(6))"
     if kind is Kind.DATE:
         return f"CAST('{day}' AS DATE)"
     if kind is Kind.TIME:
-        return "CAST('23:30:00' AS TIME(6))"
+        return f"CAST('23:30:00{_fraction(column)}' AS TIME(6))"
     if kind in (Kind.INT, Kind.BIT, Kind.YEAR):
         sign = "UNSIGNED" if "unsigned" in column.type.lower() or kind is not Kind.INT else "SIGNED"
         return f"CAST({literal if literal and literal.lstrip('-').isdigit() else number} AS {sign})"
@@ -121,7 +125,15 @@ def _value(column: Column, turn: int, literal: str | None) -> str:
         return f"ST_GeomFromText('POINT({number} 2)')"
     quoted_literal = literal if literal and literal[0] == "'" else f"'{literal}'" if literal else None
     value = (quoted_literal or _TEXTS[turn % 5]).replace("%", "%%")
+    if fixed := _CHAR.match(column.type.lower()):
+        value = f"IF({_PADS}, RPAD({value}, {fixed[1]}, ' '), {value})"
     return f"CAST({value} AS BINARY)" if kind is Kind.BINARY else _converted(column, value)
+
+
+def _fraction(column: Column) -> str:
+    """As many digits as the type has, which are rounded up."""
+    found = _DIGITS.search(column.type)
+    return f".{'9' * int(found[1])}" if found else ""
 
 
 def _converted(column: Column, text: str) -> str:

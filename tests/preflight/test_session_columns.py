@@ -35,15 +35,18 @@ _NUMBERS = (
 _LANGUAGE = "id INT PRIMARY KEY, at DATETIME, month VARCHAR(20) AS (MONTHNAME(at)) STORED, y INT AS (YEAR(at)) STORED"
 
 
-def found(box: Sandbox, columns: str, *rows: str) -> dict[str, str]:
-    """The refused columns of such a table, and the variables."""
+def found(box: Sandbox, columns: str, *rows: str, verdict: Verdict = Verdict.PROBLEM) -> dict[str, str]:
+    """The refused columns of such a table, and the variables; or those of which there is a note, and the modes."""
     with scratch(box.source, "generated") as name:
         box.source.execute(f"CREATE TABLE t ({columns})", *rows, database=name)
         with session(box.source) as connection:
             results = session_columns.check(connection, catalog_table(connection, name, "t"))
             assert connection.query("SELECT @@SESSION.time_zone, @@SESSION.div_precision_increment") == [("+00:00", 4)]
-    assert {one.verdict for one in results} <= {Verdict.PROBLEM}
-    said = [re.split(": (?:generated column|unique key|check) ", one.message)[1] for one in results]
+    assert {one.verdict for one in results} <= {Verdict.PROBLEM, Verdict.NOTE}
+    told = [one.message for one in results if one.verdict is verdict]
+    said = [re.split(": (?:generated column|unique key|check) ", one)[1] for one in told]
+    if verdict is Verdict.NOTE:
+        return {one.split(" ")[0]: one.partition("sql_mode ")[2].partition(", which")[0] for one in said}
     return {one.split(" ")[0]: one.partition("(")[2].partition(")")[0] for one in said}
 
 
@@ -127,6 +130,45 @@ def test_the_servers_own_sql_mode_is_tried(mysql_box: Sandbox) -> None:
         refused = found(mysql_box, columns, "INSERT INTO t (id, c, a, b) VALUES (1, 'a', 1, 2)")
     assert refused == {"n": "sql_mode", "d": "sql_mode"}
     assert found(mysql_box, columns, "INSERT INTO t (id, c, a, b) VALUES (1, 'a', 2, 1)") == {}
+
+
+_BY_MODE = (
+    "id INT PRIMARY KEY, c CHAR(9), v VARCHAR(20), a INT UNSIGNED, at DATETIME(6), fixed INT AS (id * 2) STORED,"
+    " d DATE AS (CAST(v AS DATE)) STORED, CONSTRAINT late CHECK (CAST(v AS DATE) IS NULL OR id > 0)"
+)
+_OF_MYSQL = (
+    ", n INT AS (CHAR_LENGTH(c)) STORED, t VARCHAR(20) AS (CONCAT(c, '|')) STORED, u BIGINT AS (ABS(a - 5)) STORED,"
+    " r DATETIME AS (CAST(at AS DATETIME)) STORED, UNIQUE KEY padded ((CHAR_LENGTH(c) * 1000 + id))"
+)
+
+
+def test_a_mode_that_nobody_is_known_to_have_is_a_note_and_one_of_a_routine_is_refused(box: Sandbox) -> None:
+    """Lost: what a routine writes in a mode of its own, where no row has it yet and the global mode is another one: the
+    target computed every row otherwise. Costs 2 s."""
+    pad, zero = "PAD_CHAR_TO_FULL_LENGTH", "NO_ZERO_IN_DATE"
+    columns, modes = _BY_MODE, {"d": zero}
+    if box.flavour is Flavour.MYSQL:  # MariaDB refuses the others itself
+        columns += _OF_MYSQL
+        modes |= {"n": pad, "t": pad, "padded": pad, "u": "NO_UNSIGNED_SUBTRACTION", "r": "TIME_TRUNCATE_FRACTIONAL"}
+    rows = "INSERT INTO t (id, c, v, a, at) VALUES (1, 'a', '2020-00-01', 7, '2020-01-01 10:00:00.9')"
+    with globally(box.source, "sql_mode", "STRICT_TRANS_TABLES"):
+        assert found(box, columns, rows) == {}
+        assert found(box, columns, rows, verdict=Verdict.NOTE) == modes
+        program = ("SET SESSION sql_mode = '{}'", "CREATE {} t_writes {} INSERT INTO t (id) VALUES (1)")
+        event = program[1].format("EVENT", "ON SCHEDULE EVERY 1 YEAR DO")
+        for mode in sorted(set(modes.values())):
+            refused = dict.fromkeys((name for name, one in modes.items() if one == mode), "sql_mode")
+            for made in (event, program[1].format("PROCEDURE", "()")):
+                written = [rows] if mode == zero else []  # no made-up text is such a date
+                assert found(box, columns, *written, program[0].format(mode), made) == refused
+
+
+def test_by_what_mysql_compares_its_literals_is_tried(mysql_box: Sandbox) -> None:
+    """A target compared them by its sessions' collation, whatever the source's was."""
+    columns = "id INT PRIMARY KEY, g INT AS (CONCAT('ss', id) = 'ß7') STORED, h INT AS (CONCAT('s', id) = 's7') STORED"
+    assert found(mysql_box, columns) == {}
+    with globally(mysql_box.source, "default_collation_for_utf8mb4", "utf8mb4_general_ci"):
+        assert found(mysql_box, columns) == {"g": "default_collation_for_utf8mb4"}
 
 
 def test_a_pattern_that_may_escape_is_refused_where_the_source_has_no_escapes(mysql_box: Sandbox) -> None:

@@ -85,6 +85,11 @@ def _told(place: str, found: TrialOutcome, what: _What) -> Iterator[Result]:
     ]
     none = "may depend on the session that writes the row: no row that was looked at gives a value, nor do made-up ones"
     said += [(name, Verdict.UNKNOWN, none) for name in found.unknown]
+    nobody = "which nothing at the server has; where a session that writes has it,"
+    said += [
+        (name, Verdict.NOTE, f"depends on sql_mode {', '.join(modes)}, {nobody} {what.effect}")
+        for name, modes in found.by_mode.items()
+    ]
     for name, verdict, words in said:
         yield Result("generated", place, verdict, f"{place}: {what.title.format(name)} {words}", what.mend.format(name))
 
