@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from migrate.model.errors import StopError
-from migrate.publish.schema.definitions import Definitions
+from migrate.publish.schema.definitions import Definitions, full
 from migrate.publish.schema.sqltext import Token, without_settings
-from migrate.publish.schema.statement import Statement, concerned, first_word, parse_query
+from migrate.publish.schema.statement import Statement, concerned, first_word, named, parse_query
 
 _CHANGE_ROWS = frozenset(
     ["INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "SELECT", "WITH", "DO", "VALUES", "TABLE"]
@@ -39,7 +39,13 @@ class RowStatements:
             return ""
         if _BY_SERVER.fullmatch(statement.sql) and concerned(statement, self._known.selected) is None:
             return ""
-        return f"an {word} was logged as a statement; which rows it changed the log does not say"
+        if (table := named(statement, self._known.selected)) is not None:
+            told = f"an {word} that names {full(table)} was logged as a statement"
+            return f"{told}; which rows it changed the log does not say"
+        return (
+            f"an {word} was logged as a statement that names no selected table; whether a trigger, a view or a function"
+            " of it changed one the log does not say"
+        )
 
     def why_no_load(self, body: bytes) -> str:
         """As `why_not`, of a LOAD DATA: an EXECUTE_LOAD_QUERY_EVENT is a QUERY_EVENT with a longer header (MySQL source

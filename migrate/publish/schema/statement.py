@@ -204,6 +204,14 @@ def concerned(statement: Statement, tables: Collection[tuple[str, str]]) -> tupl
     return None
 
 
+def named(statement: Statement, tables: Collection[tuple[str, str]]) -> tuple[str, str] | None:
+    """The first selected (database, table) whose name a statement may contain."""
+    patterns = _of(statement)
+    may_mean = _may_mean(list(_words(_without_comments(statement.legible, patterns), patterns)))
+    here = statement.database.lower()
+    return next((one for one in tables if (one[0].lower() == here or may_mean(one[0])) and may_mean(one[1])), None)
+
+
 def fires_for(statement: Statement, tables: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those (database, table) that a trigger may be on: whose name a CREATE TRIGGER may contain, or whose database a
     DROP TRIGGER may be of; none for any other statement."""
