@@ -19,6 +19,19 @@ from tests.waiting import until
 
 COLUMNS = "id BIGINT NOT NULL PRIMARY KEY, user_id INT NOT NULL, value BIGINT NOT NULL, note VARCHAR(40) NOT NULL"
 TABLES = 2
+RULES = """\
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: src_${0..1}.orders
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: by_half}}
+    t_else:
+      actualDataNodes: elsewhere.orders_${0..7}
+  shardingAlgorithms:
+    by_half: {type: INLINE, props: {algorithm-expression: "src_${user_id.intdiv(2) % 2}"}}
+"""
+"""Of the application before: its tables are the sources' ones."""
 
 
 class Grouped:
@@ -34,10 +47,13 @@ class Grouped:
         chunk_rows: int = 300,
         *,
         home: bool = False,
+        rules: bool = False,
     ) -> None:
-        """home: with the sources' rule, by which a row belongs to the source of user_id / 2 % 2, whole numbers."""
+        """home: with the sources' rule, by which a row belongs to the source of user_id / 2 % 2, whole numbers.
+        rules: this rule is in a file, as ShardingSphere has it."""
         self.name = name
         self.home = home
+        self._rules = rules
         self.database = f"{name}_src"
         self.sources = (box.source, box.targets[1])
         self.target = box.targets[0]
@@ -59,6 +75,8 @@ class Grouped:
             + "".join(self._table(source) for source in ("source", "second"))
         )
         self.migration = Migration(box, directory, config)
+        if rules:
+            (directory / "rules.yaml").write_text(RULES, "utf-8")
         self._writers: list[Mover] = []
         self._children: list[Child] = []
 
@@ -82,7 +100,9 @@ class Grouped:
             "      database: {column: user_id, algorithm: MOD, props: {sharding-count: 2}}\n"
             "      table: {column: id, algorithm: MOD, props: {sharding-count: 2}}\n"
         )
-        if self.home:
+        if self._rules:
+            told += "    home: {file: rules.yaml, logic-table: t_order}\n"
+        elif self.home:
             told += "    home:\n      nodes: 'src_${0..1}.orders'\n      database: {column: user_id, algorithm: INLINE,"
             told += " props: {algorithm-expression: 'src_${user_id.intdiv(2) % 2}'}}\n"
         return told

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sandbox import snippet
 from sandbox.broker import KafkaBroker
+from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.forked import Migration
 
@@ -22,6 +24,17 @@ DOUBT = (
     " until_pos) VALUES ('{0}', '{1}', 9, 'a', 'b', 'time', 'without GTID: a test', '', 0)"
 )
 """As a failover by time leaves it: of a migration and its source."""
+
+
+def left_behind(servers: Iterable[DatabaseServer], name: str) -> list[str]:
+    """The service's own tables in the databases of a migration, whose names begin with its own."""
+    sql = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_NAME LIKE '\\\\_migrate\\\\_%'"
+    return [
+        f"{server.name}: {database}.{table}"
+        for server in servers
+        for database, table in server.query(sql)
+        if str(database).startswith(name)
+    ]
 
 
 class Pipeline:

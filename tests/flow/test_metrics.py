@@ -151,10 +151,10 @@ def the_page_says_the_same(flow: Flow, address: str, status: dict[str, Any]) -> 
     assert parts[1].keys().isdisjoint({"blockers", "tables", "streams", "aside"}), "what has not changed"
 
 
-def of_processes(flow: Flow) -> dict[str, dict[tuple[str, ...], float]]:
-    """What each process counts, by its name."""
+def of_processes(directory: Path) -> dict[str, dict[tuple[str, ...], float]]:
+    """What each process of the migration in a directory counts, by its name."""
     found = {}
-    for file in (flow.directory / "run" / "metrics").glob("*.json"):
+    for file in (directory / "run" / "metrics").glob("*.json"):
         (one,) = json.loads(file.read_text("utf-8"))
         with urllib.request.urlopen(f"http://{one['targets'][0]}/metrics", timeout=20) as answer:
             found[one["labels"]["process"]] = values(answer.read().decode())
@@ -165,9 +165,11 @@ def test_what_processes_count_adds_up_to_what_the_state_has(flow: Flow, box: San
     box.source.execute("UPDATE orders SET value = value + 1 WHERE id <= 20", database=flow.database)
     flow.drain()
     ((messages, changes),) = flow.state_of("SELECT SUM(messages), SUM(row_count) FROM consumed")
-    wait(lambda: of_processes(flow)["commit"]["migrate_committed_records_total",] == messages, "the committer")
-    wait(lambda: of_processes(flow)["publish:main"]["migrate_published_rows_total", "main"] == 510, "a flush")
-    found = of_processes(flow)
+    wait(
+        lambda: of_processes(flow.directory)["commit"]["migrate_committed_records_total",] == messages, "the committer"
+    )
+    wait(lambda: of_processes(flow.directory)["publish:main"]["migrate_published_rows_total", "main"] == 510, "a flush")
+    found = of_processes(flow.directory)
     consumer, publisher = found["consume"], found["publish:main"]
     decisions = {one: consumer["migrate_changes_total", one] for one in ("taken", "repeat", "foreign")}
     assert decisions == {"taken": changes, "repeat": 0, "foreign": 0}

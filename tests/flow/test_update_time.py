@@ -70,7 +70,7 @@ def test_an_older_change_is_skipped_until_the_table_is_caught_up_and_its_key_is_
         assert entry["place"] == f"t1/{flow.name}_1.orders_1"
         assert "the row is newer by its update time" in flow.migration.do("explain", f"{flow.database}.orders", "1")
         assert "update_time: 1 key skipped" in flow.migration.do("status")
-        assert of_processes(flow)["consume"]["migrate_outdated_changes_total",] == 1
+        assert of_processes(flow.directory)["consume"]["migrate_outdated_changes_total",] == 1
 
         # A change from before the copy's end comes behind it.
         consumer.stop(SLOW)
@@ -83,7 +83,7 @@ def test_an_older_change_is_skipped_until_the_table_is_caught_up_and_its_key_is_
         flow.drain()
         assert (outdated(), flow.differences(box.source)) == (0, [])
         assert "outdated" not in blockers()
-        assert of_processes(flow)["consume"]["migrate_outdated_changes_total",] == 1, "the late one, by another process"
+        assert of_processes(flow.directory)["consume"]["migrate_outdated_changes_total",] == 1, "the late one, by another process"
         told = flow.children("requeue")[0].log.read_text("utf-8").splitlines()
         asked = [line for line in told if "refreshed" in line]
         assert len(asked) == 1, asked
