@@ -83,7 +83,9 @@ def test_an_older_change_is_skipped_until_the_table_is_caught_up_and_its_key_is_
         flow.drain()
         assert (outdated(), flow.differences(box.source)) == (0, [])
         assert "outdated" not in blockers()
-        assert of_processes(flow.directory)["consume"]["migrate_outdated_changes_total",] == 1, "the late one, by another process"
+        assert of_processes(flow.directory)["consume"]["migrate_outdated_changes_total",] == 1, (
+            "the late one, by another process"
+        )
         told = flow.children("requeue")[0].log.read_text("utf-8").splitlines()
         asked = [line for line in told if "refreshed" in line]
         assert len(asked) == 1, asked
