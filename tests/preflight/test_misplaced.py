@@ -61,7 +61,8 @@ def test_all_rows_are_counted_where_the_server_computes_the_rule(case: Case, mon
     of_t0, of_t1 = looked(case)
     assert (of_t0.verdict, of_t1.verdict) == (Verdict.PROBLEM, Verdict.PASS)
     assert of_t0.message == (
-        f"s/{case.database}.t0: 2 rows of all do not belong there by `home`, not among the first and last by key"
+        f"s/{case.database}.t0: 2 rows of all do not belong there by `home`:"
+        f' key ["400"] belongs in s/{case.database}.t1'
     )
     assert of_t1.message.endswith("every row belongs there by `home`")
     assert of_t0 in case.report(services=True).results

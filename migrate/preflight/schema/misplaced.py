@@ -6,6 +6,7 @@ import pymysql
 
 from migrate.model.change import key_json
 from migrate.model.errors import MigrateError
+from migrate.model.message import Row
 from migrate.model.words import counted
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
@@ -13,7 +14,7 @@ from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.preflight.limits import TOO_LONG, limited
 from migrate.preflight.result import Result, Verdict
-from migrate.preflight.schema.shards import sample
+from migrate.preflight.schema.shards import first, sample
 from migrate.target.groups import name_of
 from migrate.target.home import named
 from migrate.target.routing import PlannedTable
@@ -23,44 +24,49 @@ _MEND = "move each to where it belongs, by its application; a copy or the stream
 
 
 def check(connection: Connection, planned: PlannedTable) -> list[Result]:
-    """Count them in the whole table, as far as the server comes in its time, and name one from its ends."""
+    """Count them in the whole table, as far as the server comes in its time, and name one."""
     if planned.home is None:
         return []
     subject = name_of(planned)
     rows = sample(connection, planned)
-    strays, first = 0, ""
-    for row in rows:
-        try:
-            (belongs,) = planned.misplaced([row])
-        except MigrateError as error:
-            belongs, where = None, error.message
-        else:
-            where = "" if belongs is None else f"belongs in {named(belongs)}"
-        if where:
-            strays += 1
-            first = first or f"key {key_json(tuple(str(row[name]) for name in planned.table.key))} {where}"
-    counted_all = _count(connection, planned)
-    found = max(strays, counted_all or 0)
-    told = f"{subject}: {counted(found, 'row')} of {'all' if counted_all is not None else f'{len(rows):,} looked at'}"
+    told = [where for row in rows if (where := _elsewhere(planned, row))]
+    counted_all, example = _counted(connection, planned)
+    found = max(len(told), counted_all or 0)
+    of = f"{counted(found, 'row')} of {'all' if counted_all is not None else f'{len(rows):,} looked at'}"
     if found:
-        example = f": {first}" if first else ", not among the first and last by key"
-        told += f" {'does' if found == 1 else 'do'} not belong there by `home`{example}"
-        return [Result(CHECK, subject, Verdict.PROBLEM, told, _MEND)]
+        one = next(filter(None, [*told, example]), "it moved, or was not found in time")
+        said = f"{subject}: {of} {'does' if found == 1 else 'do'} not belong there by `home`: {one}"
+        return [Result(CHECK, subject, Verdict.PROBLEM, said, _MEND)]
     seen = "every row" if counted_all is not None else f"each of {counted(len(rows), 'row')} looked at"
     return [Result(CHECK, subject, Verdict.PASS, f"{subject}: {seen} belongs there by `home`")]
 
 
-def _count(connection: Connection, planned: PlannedTable) -> int | None:
-    """None where no server computes the rule, or not within its time."""
+def _elsewhere(planned: PlannedTable, row: Row) -> str:
+    """A row's key and where it belongs instead; "" for one that belongs where it is."""
+    try:
+        (belongs,) = planned.misplaced([row])
+    except MigrateError as error:
+        where = error.message
+    else:
+        if belongs is None:
+            return ""
+        where = f"belongs in {named(belongs)}"
+    return f"key {key_json(tuple(str(row[name]) for name in planned.table.key))} {where}"
+
+
+def _counted(connection: Connection, planned: PlannedTable) -> tuple[int | None, str]:
+    """How many, and the first of them; None where no server computes the rule, and both only as far as the server comes
+    in its time."""
     if (here := planned.own_rows) is None:
-        return None
-    table = planned.table
-    where, arguments = and_rows(f"NOT COALESCE({here}, FALSE)", [], planned.rows)
+        return None, ""
+    table, strays, count = planned.table, f"NOT COALESCE({here}, FALSE)", None
+    where, arguments = and_rows(strays, [], planned.rows)
     sql = f"SELECT COUNT(*) FROM {full_name(table.database, table.name)} WHERE {where}"
     try:
-        row = connection.one(limited(connection, sql), arguments)
+        count = int((connection.one(limited(connection, sql), arguments) or (0,))[0])
+        stray = first(connection, planned, strays) if count else None
     except pymysql.MySQLError as error:
         if number(error) not in TOO_LONG:
             raise
-        return None
-    return int(row[0]) if row is not None else None
+        stray = None
+    return count, "" if stray is None else _elsewhere(planned, stray)

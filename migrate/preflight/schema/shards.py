@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import pymysql
 
 from migrate.chunks.column_codecs import carried
 from migrate.model.errors import MigrateError
 from migrate.model.message import Row
+from migrate.model.table import Column
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
 from migrate.mysql.keys import order
@@ -107,18 +108,32 @@ def _counts(found: Counter[Place]) -> str:
 
 def sample(connection: Connection, planned: PlannedTable) -> list[Row]:
     """Rows from both ends of a table, with the columns of the key and of its rules. Raises the driver's error."""
-    table = planned.table
-    columns = [table.by_name[name] for name in carried(planned)]
-    readers = [from_server(column) for column in columns]
+    columns = _columns(planned)
     fields, inner = ", ".join(map(compared, columns)), [quote(column.name) for column in columns]
     rows: dict[tuple[str | None, ...], Row] = {}
     for descending in (False, True):
         sql, arguments = of_an_end(planned, fields, inner, SAMPLE, descending=descending)
-        for values in connection.query(limited(connection, sql), arguments):
-            texts = [read(value) for read, value in zip(readers, values, strict=True)]
-            row: Row = dict(zip((column.name for column in columns), texts, strict=True))
-            rows[tuple(texts[: len(table.key)])] = row
+        for row in _read(connection, columns, sql, arguments):
+            rows[tuple(row[name] for name in planned.table.key)] = row
     return list(rows.values())
+
+
+def first(connection: Connection, planned: PlannedTable, condition: str) -> Row | None:
+    """As a row of `sample`, the first by its key for which a condition is true. Raises the driver's error."""
+    columns, table = _columns(planned), planned.table
+    where, arguments = and_rows(condition, [], planned.rows)
+    sql = f"SELECT {', '.join(map(compared, columns))} FROM {full_name(table.database, table.name)} WHERE {where}"
+    return next(_read(connection, columns, f"{sql} ORDER BY {order(table)} LIMIT 1", arguments), None)
+
+
+def _columns(planned: PlannedTable) -> list[Column]:
+    return [planned.table.by_name[name] for name in carried(planned)]
+
+
+def _read(connection: Connection, columns: Sequence[Column], sql: str, arguments: Sequence[Parameter]) -> Iterator[Row]:
+    readers = [(column.name, from_server(column)) for column in columns]
+    for values in connection.query(limited(connection, sql), arguments):
+        yield {name: read(value) for (name, read), value in zip(readers, values, strict=True)}
 
 
 def of_an_end(
