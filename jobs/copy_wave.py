@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from jobs.collect import collected
 from jobs.frames import (
     Batches,
     Step,
@@ -25,7 +26,6 @@ from jobs.frames import (
     routed,
     row_batch,
 )
-from jobs.session import collected
 from migrate.chunks.mark import ChunkMark
 from migrate.chunks.mark import load as load_mark
 from migrate.chunks.outcome import AttemptEnd, Problem

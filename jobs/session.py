@@ -25,14 +25,14 @@ from typing import Any
 import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 import migrate
 from jobs.bundle import ZIP, from_archive, zip_to
+from jobs.collect import lost
 from jobs.frames import map_in_arrow, untouched
 from migrate import private
-from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.model.errors import PreflightError
 from migrate.settings import Settings, secrets_of
 
@@ -57,29 +57,6 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
-
-
-def lost(error: Exception) -> str | None:
-    """Why Spark could not run a job, in one line; None when the error is one of our own code."""
-    if isinstance(error, PythonException):
-        return None
-    told = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    if len(told) > 1 and told[0].startswith("An error occurred while calling"):  # py4j's line, then Java's
-        told = [told[1].rpartition("most recent failure: ")[2]]
-    return f"Spark: {told[0][:300]}" if told else "Spark could not run the job"
-
-
-def collected(frame: DataFrame) -> list[Row] | Problem:
-    """The rows of a job; where Spark lost a worker or an executor, the problem of every chunk in it, to be tried again.
-
-    Raises: Spark's error when it is one of our own code.
-    """
-    try:
-        return frame.collect()
-    except (PySparkException, Py4JError) as error:
-        if (reason := lost(error)) is None:
-            raise
-        return Problem(AttemptEnd.AGAIN, reason)
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from jobs.collect import collected
 from jobs.frames import Batches, map_in_arrow, numbers
-from jobs.session import collected
 from migrate.chunks.outcome import AttemptEnd, Problem
 from migrate.copy.governor import most_chunks
 from migrate.model.chunk import Chunk

@@ -115,10 +115,11 @@ class Cluster:
 
 
 def bare_python(directory: Path) -> Path:
-    """This Python with the packages that the project needs, and without the project, which is only in .venv."""
-    script = directory / "python"
+    """This Python with the packages that the project needs, and those that a test installs in `packages`, and without
+    the project, which is only in .venv."""
+    script, installed = directory / "python", directory / "packages"
     base = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{_PACKAGES}" exec {base} -s "$@"\n')
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{_PACKAGES}:{installed}" exec {base} -s "$@"\n')
     script.chmod(0o755)
     probe = "import pyspark, pymysql, pyarrow; import migrate"
     told = subprocess.run([script, "-c", probe], cwd=directory, env={}, capture_output=True, text=True, timeout=60)

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from migrate.model.errors import ConfigError
 from sandbox.ports import free_port
 from sandbox.stack import Sandbox
 from tests.copy.setup import Laid, lay, spread
 from tests.jobs.cluster import SPARK_HOME, Cluster, command_line, kill, parents
 from tests.jobs.commands import attempts, config_of, ended, held, run, started
 from tests.jobs.test_full_copy import CREATE, numbers, raw_rows
+from tests.sharding.test_class_based import install
 from tests.waiting import until as wait
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +44,12 @@ builder.getOrCreate()
 print(full_copy.run(settings).rows_read)
 """
 
+FUNCTION = """\
+def by_half(value, names, props):
+    return names[value // 7 % len(names)]
+"""
+POINTS = "[migrate.sharding]\ncom.example.ByHalf = halves_of_a_shop:by_half\n"
+
 
 @pytest.fixture(scope="module")
 def cluster(run_root: Path) -> Iterator[Cluster]:
@@ -49,14 +57,16 @@ def cluster(run_root: Path) -> Iterator[Cluster]:
         yield started
 
 
-def laid_on(cluster: Cluster, box: Sandbox, directory: Path, rows: int, chunk: int) -> tuple[Laid, Path]:
+def laid_on(
+    cluster: Cluster, box: Sandbox, directory: Path, rows: int, chunk: int, by: dict[str, Any] | None = None
+) -> tuple[Laid, Path]:
     """A migration with that many rows, and its config file."""
     extra: dict[str, Any] = {
         "copy": {"chunk_rows": chunk, "chunks_at_once": 2, "master": cluster.master},
         "verify": {"chunk_rows": chunk, "master": cluster.master, "rechecks": 0},
         "spark_conf": cluster.conf(),
     }
-    laid = lay(box, directory, CREATE, spread("id", "t"), fill=numbers(rows), extra=extra)
+    laid = lay(box, directory, CREATE, by or spread("id", "t"), fill=numbers(rows), extra=extra)
     return laid, config_of(laid, directory)
 
 
@@ -118,6 +128,37 @@ def test_spark_submit_runs_the_bundle_from_an_empty_folder(
     here, there = raw_rows(laid)
     assert here == there
     assert "0 differences" in submit("verify.py")
+
+
+def test_a_class_that_decides_has_its_function_at_the_workers_too(
+    mariadb_box: Sandbox, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the package there a copy says which is missing, and copies nothing."""
+    cluster.complete()
+    install(tmp_path, "halves_of_a_shop", FUNCTION, POINTS)
+    monkeypatch.syspath_prepend(tmp_path)  # where the rule is built, here and in the commands
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(_ROOT))))
+    level = {
+        "column": "id",
+        "algorithm": "CLASS_BASED",
+        "props": {"strategy": "STANDARD", "algorithmClassName": "com.example.ByHalf"},
+        "examples": [[1, "t_0"], [6, "t_0"], [7, "t_1"]],
+    }
+    laid, config = laid_on(cluster, mariadb_box, tmp_path, 600, 100, {**spread("id", "t"), "table": level})
+    refused = ended(started(config, "copy"), code=ConfigError.exit_code)
+    assert "at Spark's workers: table " in refused.splitlines()[-2], refused
+    assert "com.example.ByHalf decides" in refused.splitlines()[-2]
+    assert "install the same packages for their Python" in refused.splitlines()[-1]
+    assert raw_rows(laid)[1] == []
+
+    packages = cluster.directory / "packages"
+    packages.mkdir()
+    install(packages, "halves_of_a_shop", FUNCTION, POINTS)
+    assert "copied 600 rows" in ended(started(config, "copy"))
+    here, there = raw_rows(laid)
+    assert here == there
+    assert {id_ // 7 % 2 for place in (0, 2, 4, 6) for (id_,) in laid.connect(place).query("SELECT id FROM t_0")} == {0}
+    assert "0 differences" in ended(started(config, "verify"))
 
 
 def test_a_task_that_spark_runs_twice_at_a_time_writes_nothing_twice(
