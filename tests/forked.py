@@ -233,10 +233,12 @@ def _keep_session(commands: Connection) -> None:
 
 @contextmanager
 def _as_command(environment: Mapping[str, str], out: str, err: str) -> Iterator[None]:
-    before = dict(os.environ)
+    before, paths = dict(os.environ), list(sys.path)
     kept = [os.dup(number) for number in (1, 2)]
     os.environ.clear()
     os.environ.update(environment)
+    _import_from(environment)
+    _spark_environment()["PYTHONPATH"] = environment.get("PYTHONPATH", "")
     os.chdir(PROJECT)
     _redirect(out, err)
     try:
@@ -249,6 +251,22 @@ def _as_command(environment: Mapping[str, str], out: str, err: str) -> Iterator[
             os.close(copy)
         os.environ.clear()
         os.environ.update(before)
+        sys.path[:] = paths
+
+
+def _import_from(environment: Mapping[str, str]) -> None:
+    """What a process that is started with this PYTHONPATH finds."""
+    for directory in reversed(environment.get("PYTHONPATH", "").split(os.pathsep)):
+        if directory and directory not in sys.path:
+            sys.path.insert(0, directory)
+
+
+def _spark_environment() -> dict[str, str]:
+    """Of Spark's workers in the session that is kept."""
+    from pyspark import SparkContext
+
+    found: dict[str, str] = SparkContext.getOrCreate().environment
+    return found
 
 
 class _Forked:
@@ -303,6 +321,7 @@ def _command(
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)
+    _import_from(environment)
     os.chdir(cwd)
     _redirect(out, err)
     from migrate.cli.main import main

@@ -5,6 +5,7 @@ It opens the very rule file that the config names: what is found by it was put w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from tests.failover.support import SLOW
 from tests.flow.jdbc import Application, application, data_sources
 from tests.forked import Child, Migration
 from tests.helpers import unique
+from tests.sharding.test_class_based import install
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -41,8 +43,22 @@ delay: {{tiers_seconds: [0.5, 1]}}
 lease: {{seconds: 15}}
 run_dir: {run_dir}
 tables:
-  - {{name: "{name}_src.t_*", sharding: {{file: rules.yaml, value-types: {{made: LocalDateTime}}}}}}
+  - {{name: "{name}_src.t_*", sharding: {{file: rules.yaml, value-types: {{made: LocalDateTime, came: String}}}}}}
+  - name: "{name}_src.c_region"
+    sharding:
+      nodes: "ds_${{0..1}}.c_region_${{0..1}}"
+      database: {{column: id, algorithm: MOD, props: {{sharding-count: 2}}}}
+      table:
+        column: region
+        algorithm: CLASS_BASED
+        props: {{strategy: STANDARD, algorithmClassName: com.example.ByRegion, size: 10}}
+        examples: [[0, c_region_0], [9, c_region_0], [10, c_region_1], [20, c_region_0]]
 """
+FUNCTION = """\
+def by_region(value, names, props):
+    return names[value // int(props["size"]) % len(names)]
+"""
+POINTS = "[migrate.sharding]\ncom.example.ByRegion = regions_of_a_shop:by_region\n"
 _SCAN = "/* SHARDINGSPHERE_HINT: DISABLE_AUDIT_NAMES=needs_key */ SELECT"
 """The auditor refuses a statement that no sharding column narrows, unless it is told."""
 _START = datetime(2024, 1, 1)  # noqa: DTZ001 - as the column is
@@ -65,7 +81,12 @@ class Logical:
         return f"({listed}, PRIMARY KEY ({key})) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
     def row(self, number: int) -> list[Any]:
-        return [_value(name, kind, number) for name, kind in self.columns.items()]
+        return [passed(name, _value(name, kind, number)) for name, kind in self.columns.items()]
+
+
+def passed(name: str, value: Any) -> Any:
+    """As an application passes it: AUTO_INTERVAL takes no LocalDateTime."""
+    return str(value) if name == "came" else value
 
 
 def _value(name: str, kind: str, number: int) -> Any:
@@ -77,7 +98,7 @@ def _value(name: str, kind: str, number: int) -> Any:
         case "DATETIME":
             # Whole seconds: of a LocalDateTime, the driver sends no fraction to MariaDB's prepared statements.
             return _START + timedelta(hours=17 * (number % 160), seconds=number)
-    return number // 3 if name == "user_id" else number
+    return {"user_id": number // 3, "region": number % 40}.get(name, number)
 
 
 TABLES = {
@@ -91,14 +112,20 @@ TABLES = {
     ),
     "t_wallet": Logical({"wallet_id": "BIGINT", "user_id": "BIGINT", "note": "VARCHAR(90)"}, ("user_id", "wallet_id")),
     "t_member": Logical({"email": "VARCHAR(90)", "note": "VARCHAR(90)"}, ("email",)),
+    "t_visit": Logical({"visit_id": "BIGINT", "came": "DATETIME", "note": "VARCHAR(90)"}, ("came",)),
     "t_event": Logical({"event_id": "BIGINT", "made": "DATETIME", "note": "VARCHAR(90)"}, ("made",)),
 }
 """Of the logical tables, each with rows from 1 on."""
+REGIONS = "c_region"
+"""A table that the application places by a class of its own; the rule file does not have it."""
+ALL = {**TABLES, REGIONS: Logical({"id": "BIGINT", "region": "BIGINT", "note": "VARCHAR(90)"}, ("region",))}
 PLACES = {
+    REGIONS: [(number, f"c_region_{one}") for number in range(2) for one in range(2)],
     "t_sale": [(number, f"t_sale_{one}") for number in range(2) for one in range(2)],
     "t_sale_line": [(number, f"t_sale_line_{one}") for number in range(2) for one in range(2)],
     "t_wallet": [(number, f"t_wallet_{one}") for number in range(2) for one in range(2)],
     "t_member": [(one % 2, f"t_member_{one}") for one in range(4)],
+    "t_visit": [(one % 2, f"t_visit_{one}") for one in range(4)],
     "t_event": [(0, f"t_event_{202401 + one}") for one in range(4)],
 }
 COPIED, STREAMED, WRITTEN = range(1, 61), range(61, 91), range(91, 121)
@@ -111,11 +138,14 @@ class Shop:
         self.box, self.name = box, unique("jar")
         self.database = f"{self.name}_src"
         box.source.execute(f"CREATE DATABASE {self.database}")
-        for table, logical in TABLES.items():
+        for table, logical in ALL.items():
             box.source.execute(f"CREATE TABLE {table} {logical.definition()}", database=self.database)
         servers = snippet.config(box).replace("state: {", f"state: {{database: {self.name}_state, ", 1)
         values = {"name": self.name, "servers": servers, "bootstrap": kafka.bootstrap, "run_dir": directory / "run"}
         self.migration = Migration(box, directory, CONFIG.format(**values))
+        install(directory, "regions_of_a_shop", FUNCTION, POINTS)
+        path = os.pathsep.join(filter(None, (str(directory), os.environ.get("PYTHONPATH"))))
+        self.migration.environment["PYTHONPATH"] = path
         self.rules = directory / "rules.yaml"
         user, password = self.name, "App-secret-1"
         places = {f"ds_{number}": (box.targets[number], f"{self.name}_{number}") for number in range(2)}
@@ -141,7 +171,7 @@ class Shop:
         ask("verify")
 
     def fill(self, numbers: range) -> None:
-        for table, logical in TABLES.items():
+        for table, logical in ALL.items():
             marks = ", ".join(["%s"] * len(logical.columns))
             with closing(self.box.source.connect(self.database)) as connection, connection.cursor() as cursor:
                 cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", [logical.row(one) for one in numbers])
@@ -171,8 +201,9 @@ def shop(box: Sandbox, kafka: KafkaBroker, directory: Path) -> Iterator[Shop]:
 
 
 def test_an_application_with_the_jar_finds_every_row_and_every_row_that_it_writes_comes_back(
-    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # for the status, which is read here
     with shop(box, kafka, tmp_path) as one, application(one.rules, tmp_path / "jdbc.log") as jar:
         ask = one.migration.ask
         ask("cutover")
@@ -182,7 +213,15 @@ def test_an_application_with_the_jar_finds_every_row_and_every_row_that_it_write
         assert jar.read(joined) == [(str(len(COPIED) + len(STREAMED)),)]
         for table in TABLES:
             writes(jar, table)
+        regions_are_where_the_class_has_them(one, len(COPIED) + len(STREAMED))
+        one.box.targets[0].execute(
+            "INSERT INTO c_region_1 SELECT id, region - 10, note FROM c_region_0 WHERE id = 20",
+            "DELETE FROM c_region_0 WHERE id = 20",
+            "INSERT INTO c_region_1 VALUES (1000, 30, 'new')",
+            database=f"{one.name}_0",
+        )
         ask("--reverse", "drain", "--timeout", str(SLOW))
+        regions_are_where_the_class_has_them(one, len(COPIED) + len(STREAMED) + 1)
         for table in TABLES:
             every_row_is_found(jar, table, one.at_source(table), len(COPIED) + len(STREAMED) + len(WRITTEN) - 10)
             assert one.at_source(table) == one.at_targets(table), table
@@ -190,6 +229,18 @@ def test_an_application_with_the_jar_finds_every_row_and_every_row_that_it_write
         ask("rollback")
         for table in TABLES:
             assert one.at_source(table) == one.at_targets(table), table
+        one.box.source.execute("UPDATE c_region SET region = 1 WHERE id = 1000", database=one.database)
+        ask("drain", "--timeout", str(SLOW))
+        regions_are_where_the_class_has_them(one, len(COPIED) + len(STREAMED) + 1)
+
+
+def regions_are_where_the_class_has_them(one: Shop, count: int) -> None:
+    """By arithmetic of their own."""
+    rows = one.at_source(REGIONS)
+    assert (len(rows), one.at_targets(REGIONS)) == (count, rows)
+    for number, table in PLACES[REGIONS]:
+        found = one.box.targets[number].query(f"SELECT id, region FROM {table}", database=f"{one.name}_{number}")
+        assert {(id_ % 2, region // 10 % 2) for id_, region in found} == {(number, int(table[-1]))}
 
 
 def every_row_is_found(jar: Application, table: str, rows: list[tuple[Any, ...]], count: int) -> None:
@@ -203,7 +254,7 @@ def every_row_is_found(jar: Application, table: str, rows: list[tuple[Any, ...]]
     by = " AND ".join(f"{name} = ?" for name in names)
     for row in rows:
         values = dict(zip(logical.columns, row, strict=True))
-        found = jar.read(f"SELECT * FROM {table} WHERE {by}", *(values[name] for name in names))
+        found = jar.read(f"SELECT * FROM {table} WHERE {by}", *(passed(name, values[name]) for name in names))
         assert found == [tuple(map(_text, row))], (table, row)
 
 

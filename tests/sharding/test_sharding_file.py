@@ -228,6 +228,7 @@ SHOP = {
     "t_wallet": ({"user_id": ("bigint(20)", "4"), "wallet_id": ("bigint(20)", "7")}, "ds_0.t_wallet_1"),
     "t_event": ({"made": ("datetime(3)", "2024-03-31 23:59:59.999")}, "ds_0.t_event_202403"),
     "t_member": ({"email": ("varchar(90)", "a")}, "ds_1.t_member_1"),  # the hash of 'a' is 97
+    "t_visit": ({"came": ("datetime", "2024-03-01 12:00:00")}, "ds_0.t_visit_2"),  # in the second of two intervals
 }
 # What the manual writes otherwise after 5.5.2: strategies of keys stand beside the tables, and a key for addresses.
 NEWER = (
@@ -254,7 +255,7 @@ def test_a_whole_file_in_the_form_of_the_manual_is_read_as_it_is(newer: bool) ->
     assert file.tables == (*SHOP, "t_country")
     assert build_rule(file.spec("t_country", databases=["ds_0", "ds_1"]), "t_country", {}).broadcast
     for table, (columns, place) in SHOP.items():
-        spec = file.spec(table, {"made": "LocalDateTime"})
+        spec = file.spec(table, {"made": "LocalDateTime", "came": "String"})
         rule = build_rule(spec, table, {name: type_ for name, (type_, _) in columns.items()})
         assert str(rule.route({name: value for name, (_, value) in columns.items()})) == place
 
