@@ -30,6 +30,7 @@ from migrate.publish.outbox import Outbox
 from migrate.publish.position_keeper import PositionKeeper
 from migrate.publish.reader import TransactionReader
 from migrate.publish.schema.following import History
+from migrate.publish.schema.policy import ToBeApplied
 from migrate.publish.transaction_sink import TransactionSink
 from migrate.publish.unacknowledged import Unacknowledged
 from migrate.settings import Settings
@@ -41,6 +42,7 @@ from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.publish")
 _LAST_FLUSH = 10.0
+_POLL = 0.1
 _HURRY = 0.05  # seconds between two flushes while somebody is in a hurry
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds, after a failed delivery
 
@@ -190,12 +192,27 @@ class Publisher:
                 if not reader.follow(events):
                     return self._stop.is_set()
                 self._keeper.heard()
+        except ToBeApplied:
+            if not self._delivers():
+                return True
+            raise
         except MigrateError:
             self._leases.check(self._held.name)  # the source hangs up, or refuses, when another reads in our place
             raise
         finally:
             binlog.close()
             self._finish()
+        return True
+
+    def _delivers(self) -> bool:
+        """Wait until the broker has all that stands before a statement; False when told to stop first. What came later
+        would be written behind what the statement did at the targets. Raises DeliveryFailed, OwnershipLost."""
+        self._outbox.flush()
+        while not self._outbox.is_settled:
+            if self._stop.is_set():
+                return False
+            self._leases.check(self._held.name)
+            self._producer.poll(_POLL)
         return True
 
     def _binlog(self) -> BinlogReader:

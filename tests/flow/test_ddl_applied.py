@@ -75,7 +75,11 @@ def emptied_and_filled_again(pipeline: Pipeline) -> None:
     """Also of a key whose delete found nothing before, and comes back behind the TRUNCATE."""
     for database in range(4):
         pipeline.box.targets[database // 2].execute(f"DELETE FROM {pipeline.name}_{database}.orders_1")
-    pipeline.sql("DELETE FROM orders WHERE id % 4 = 1", "TRUNCATE TABLE orders")
+    pipeline.sql(
+        "DELETE FROM orders WHERE id % 4 = 1",
+        "INSERT INTO orders (id, user_id, amount) VALUES (990, 1, 1), (991, 2, 1)",  # read together with the next one
+        "TRUNCATE TABLE orders",
+    )
     inserted(pipeline, 1, ", extra", ", 'again'")
     pipeline.migration.ask("drain", "--timeout", str(SLOW))
     assert pipeline.differences() == []
