@@ -25,7 +25,6 @@ _KEY = re.compile(rf"^(PRIMARY KEY|(?:UNIQUE |FULLTEXT |SPATIAL |VECTOR )?KEY ({
 _PART = re.compile(rf"({_NAME})(?: DESC)?(?:,|\))")
 _OF_NO_ORDER = ("FULLTEXT", "SPATIAL", "VECTOR")
 _CONSTRAINT = re.compile(rf"^CONSTRAINT ({_NAME}) (.*)$", re.S)
-_CREATED = re.compile(r"CREATE TABLE `((?:[^`]|``)+)`")
 _HEAD = "CREATE TABLE t (\n"
 
 
@@ -101,12 +100,6 @@ def normal(create: str, table: str, collations: Mapping[str, tuple[str, str]]) -
     inside = [_collated(_without_table(line.strip().rstrip(","), table), collations) for line in lines[1:end]]
     ordered = [*_in_order(inside)]
     return Definition(_HEAD + ",\n".join(ordered) + "\n" + "\n".join(lines[end:]))
-
-
-def of_create(create: str) -> Definition:
-    """The normal form of a CREATE TABLE statement of which nothing but its text is known. Raises as `normal`."""
-    found = _CREATED.match(create)
-    return normal(create, found[1].replace("``", "`") if found else "", {})
 
 
 def _in_order(lines: list[str]) -> Iterator[str]:

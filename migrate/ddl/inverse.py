@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 
 from migrate.ddl.definition import Definition
-from migrate.ddl.losses import kept
 
 _OPTION = re.compile(r"((?:DEFAULT )?[A-Z_]+|`(?:[^`]|``)+`)=('(?:[^'\\]|\\.|'')*'|\([^)]*\)|\S+)")
 _UNSET = {
@@ -54,13 +53,6 @@ def inverse(before: Definition, after: Definition, kept: Mapping[str, str]) -> t
     if before.partitioning != after.partitioning:
         clauses.append(before.partitioning or "REMOVE PARTITIONING")
     return tuple(clauses)
-
-
-def between(before: Definition, after: Definition, named: str) -> str:
-    """The ALTER TABLE that makes `after` of `before`, of which a column is the same one where its name is; "" where
-    they are equal. named: the table, quoted."""
-    clauses = inverse(after, before, kept(after, before, {}, ()))
-    return statement(clauses, named) if clauses else ""
 
 
 def statement(clauses: tuple[str, ...], named: str, chosen: tuple[str, ...] = ()) -> str:

@@ -12,8 +12,7 @@ from contextlib import closing
 import structlog
 
 from migrate.ddl import runner, shards
-from migrate.ddl.definition import of_create
-from migrate.ddl.inverse import between
+from migrate.ddl.between import between
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
@@ -125,8 +124,7 @@ def _statement(wanted: ToBeApplied) -> str:
     """What the target tables get. Raises StopError where nothing says what that is."""
     if wanted.creates is None:
         return without_level(wanted.sql)
-    before, after = (of_create(create) for create in wanted.creates)
-    if found := between(before, after, quoted_table(*wanted.name).replace("%%", "%")):
+    if found := between(*wanted.creates, quoted_table(*wanted.name).replace("%%", "%")):
         return found
     raise StopError("the tables that change their names are alike", code=Code.STATEMENT)
 

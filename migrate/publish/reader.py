@@ -309,7 +309,8 @@ class TransactionReader:
         if is_begin(event.body):
             transaction.in_block = True
             return
-        statement = parse_query(event.body, self._charsets)
+        temporary = bool(event.flags & binlog.FLAG_THREAD_SPECIFIC)
+        statement = parse_query(event.body, self._charsets, temporary=temporary)
         word = first_word(statement.sql)
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             transaction.in_block = True

@@ -39,6 +39,7 @@ ANNOTATE_ROWS, BINLOG_CHECKPOINT, MARIADB_GTID, GTID_LIST, START_ENCRYPTION = 16
 QUERY_COMPRESSED = 165
 ROWS = frozenset({23, 24, 25, 30, 31, 32, 166, 167, 168, 169, 170, 171})
 
+FLAG_THREAD_SPECIFIC = 0x4  # of a statement: it, or one of its procedure, met a temporary table
 FLAG_ARTIFICIAL = 0x20  # made up by the server for this connection; not in the log
 FLAG_IGNORABLE = 0x80
 

@@ -10,6 +10,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
+from migrate.mysql.quoting import table as quoted_table
 from migrate.publish.schema import row_limits
 from migrate.publish.schema.alter_effects import renamed_columns
 from migrate.publish.schema.ddl import Ddl, Verb
@@ -45,6 +46,7 @@ _FOLLOW_RENAME = (
     "give it its name back, set `rename: ignore` in its tables[].ddl and start again; where rows changed under the"
     f" other name, {COPY_AGAIN}"
 )
+_TEMPORARY = "it may be about a temporary table of that name: its session met one, and logs statements"
 _WITHOUT = (
     "leave the target tables without the key, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
@@ -131,9 +133,12 @@ class Policy:
         """Whether the target tables are emptied as well. Raises ToBeApplied where they are still to be."""
         if not self._known.selected[name].empties:
             return False
+        if step.statement.temporary:
+            raise step.stop(name, _TEMPORARY, COPY_AGAIN)
         if step.since not in self._known.applied:
             stopped = step.stop(name, "its rows go without events", COPY_AGAIN)
-            raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since)
+            sql = f"TRUNCATE TABLE {quoted_table(*name)}".replace("%%", "%")  # the rest was said to the source
+            raise ToBeApplied(stopped, name, sql, step.since)
         log.warning("emptied, as its target tables were", table=full(name), statement=shown(step.statement))
         return True
 
@@ -147,12 +152,18 @@ class Policy:
             if step.since not in self._known.applied:
                 stopped = step.stop(name, why, _FOLLOW)
                 if step.ddl.verb is Verb.RENAME and all(creates):
+                    self._refuse_several(step, name)
                     raise ToBeApplied(stopped, name, step.statement.legible, step.since, creates)
                 raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since)
         elif not self._follows(step, name):
             follow = _follow_by(step, self._flavour) if selected.forward else _FOLLOW
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else follow)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
+
+    def _refuse_several(self, step: Step, name: Name) -> None:
+        """Raises StopError at a statement on several tables: it counts as applied once the first one has it."""
+        if len({*step.ddl.names} & self._known.selected.keys()) > 1:
+            raise step.stop(name, "it changes several tables of the migration", _FOLLOW)
 
     def _follows(self, step: Step, name: Name) -> bool:
         selected = self._known.selected[name]
@@ -185,6 +196,8 @@ def _read_otherwise(step: Step, flavour: str) -> str:
     flavour: of the server that logged it.
     """
     session = step.statement.session
+    if step.statement.temporary:
+        return _TEMPORARY
     if not step.statement.exact or session.mode & _READS:
         return "its session's sql_mode or character set reads it in another way than ours"
     if not any(token.is_word("TIMESTAMP") for clause in step.ddl.clauses for token in clause):

@@ -120,6 +120,7 @@ class Statement:
     """database: the session's default. sql: the text; bytes of it that are no characters stand as lone surrogates.
 
     exact: whether its characters beyond ASCII are those that the server read. codec: how Python writes its bytes.
+    temporary: whether it may be about a temporary table, whatever name it has.
     """
 
     database: str
@@ -127,6 +128,7 @@ class Statement:
     session: StatementSession = UNKNOWN
     exact: bool = True
     codec: str = "utf-8"
+    temporary: bool = False
 
     @property
     def is_part(self) -> bool:
@@ -144,10 +146,10 @@ class Statement:
         return encode(sql, self.codec)
 
 
-def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> Statement:
+def parse_query(body: bytes, charsets: Mapping[int, str] | None = None, *, temporary: bool = False) -> Statement:
     """A QUERY_EVENT (MySQL source documentation, Query_event). Raises StopError.
 
-    ``charsets``: character set by collation id.
+    ``charsets``: character set by collation id. ``temporary``: as `Statement` has it.
     """
     try:
         _, _, name_length, _, status_length = struct.unpack_from("<IIBHH", body)
@@ -156,7 +158,7 @@ def parse_query(body: bytes, charsets: Mapping[int, str] | None = None) -> State
         session = read(body[13:start])
         charset = (charsets or {}).get(session.client or 0, "utf8mb4")
         text = decode(body[start + name_length + 1 :], charset)
-        return Statement(database, text.sql, session, text.exact, text.codec)
+        return Statement(database, text.sql, session, text.exact, text.codec, temporary)
     except (struct.error, UnicodeDecodeError) as error:
         raise StopError(f"a query event cannot be read: {error}", code=Code.LOG) from None
 
