@@ -16,7 +16,7 @@ from itertools import groupby
 import pymysql
 import sqlalchemy as sa
 
-from migrate.ddl import load
+from migrate.ddl import left_behind, load
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
 from migrate.ddl.servers import Servers
@@ -97,7 +97,8 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
         raise PreflightError("there is no shard table to alter", hint="`migrate ddl plan` shows which ones are meant")
     with state.begin() as connection:
         last = journal.latest(connection, servers.name)
-        if last is not None and last.finished is None:
+        unfinished = last is not None and last.finished is None
+        if last is not None and unfinished and not left_behind.is_left_behind(connection, servers.name, last):
             raise PreflightError(
                 f"run {last.number} is not finished: {last.statement}",
                 hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",
@@ -150,11 +151,15 @@ class Runner:
     def go(self, number: int, goal: Goal, bound: Allowance | None = None) -> RunReport:
         """Until each shard table is as the goal says, or something stops it.
 
-        bound: instead of what the run was begun with. Raises: StopError for a table that is neither old nor new;
-        ServerError where servers refused; what the state raises. Ctrl-C lets statements that run come to their end.
+        bound: instead of what the run was begun with. Raises: StopError for a table that is neither old nor new, and
+        for a TRUNCATE that comes too late; ServerError where servers refused; what the state raises. Ctrl-C lets
+        statements that run come to their end.
         """
         with self.state.begin() as connection:
             self.still_ours(connection)
+            run = journal.latest(connection, self.servers.name, number)
+            if goal is Goal.NEW and run is not None:
+                left_behind.refuse_late(connection, self.servers.name, run)
             journal.aim(connection, self.servers.name, number, goal, None if bound is None else str(bound))
         report = found(self.servers, self.state, number)
         notes = StepJournal(self.state, self.servers.name, number, self.still_ours)

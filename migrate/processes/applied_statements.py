@@ -13,23 +13,28 @@ import structlog
 
 from migrate.ddl import runner, shards
 from migrate.ddl.between import between
+from migrate.ddl.left_behind import is_left_behind
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
-from migrate.ddl.servers import of_settings
+from migrate.ddl.servers import Servers, of_settings
 from migrate.ddl.statement import read, without_level
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.partition import Partition
+from migrate.mysql.errors import explained
 from migrate.mysql.quoting import table as quoted_table
 from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
+from migrate.publish.schema.definitions import COPY_AGAIN
 from migrate.publish.schema.policy import ToBeApplied
 from migrate.state import consumed_total, migration, phase
 from migrate.state import ddl as journal
-from migrate.state.ddl import Goal
+from migrate.state.ddl import DdlRun, Goal
 from migrate.state.phase import Phase
+from migrate.state.switch import Side
 from migrate.state.switch_lease import Busy
+from migrate.target import fence
 from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.ddl")
@@ -86,24 +91,28 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     """The number of the run that did it; 0 when told to stop before its end. Raises as `apply`; Busy."""
     servers, state = of_settings(runtime.settings), runtime.state
     try:
-        marked = f"{journal.mark(planned.table.source, wanted.since)} {_statement(wanted)}"
-        logical = read(marked)
+        mark = journal.mark(planned.table.source, wanted.since)
+        logical = read(f"{mark} {_statement(wanted)}")
         with runner.held(servers, state) as lease:
             with state.connect() as connection:
                 last = journal.latest(connection, servers.name)
+                own = _own(last, mark)
+                held_up = last is not None and own is None and last.finished is None
+                if last is not None and held_up and not is_left_behind(connection, servers.name, last):
+                    raise Busy(f"run {last.number} of `migrate ddl` is not finished: {last.statement}")
                 copied = phase.stages(connection, servers.name).get(planned.table.id, phase.UNKNOWN)
             if copied.phase is Phase.COPYING:  # rows of either definition would come to tables of the other one
                 raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)
-            if last is not None and last.finished is None and last.statement != marked:
-                raise Busy(f"run {last.number} of `migrate ddl` is not finished: {last.statement}")
-            if last is not None and last.statement == marked and last.goal is Goal.OLD:
-                raise StopError(f"run {last.number} was taken back", code=Code.STATEMENT)
-            if last is None or last.statement != marked:
-                loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
+            if own is not None and own.goal is Goal.OLD:
+                raise StopError(f"run {own.number} was taken back", code=Code.STATEMENT)
+            loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
+            if loses:
+                _refuse_beyond(servers, wanted, planned)
+            if own is None:
                 found = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
                 number = runner.begin(servers, state, found)
             else:
-                number = last.number
+                number = own.number
             work = Runner(
                 servers,
                 state,
@@ -120,6 +129,24 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
         raise _not_run(wanted, error) from error
 
 
+def _own(last: DdlRun | None, mark: str) -> DdlRun | None:
+    """The last run, where it is that of the statement: as it was begun, which another version may write otherwise."""
+    return last if last is not None and last.statement.startswith(f"{mark} ") else None
+
+
+def _refuse_beyond(servers: Servers, wanted: ToBeApplied, planned: PlannedTable) -> None:
+    """Raises StopError where targets have rows from behind a TRUNCATE: the state lost that they were emptied, and what
+    came since would be taken for repeats when it comes again."""
+    for used in planned.databases:
+        with servers.session(Side.TARGET, used.target) as session, explained(session.name):
+            if fence.is_beyond(session, used.database, servers.name, planned.table.source, wanted.since):
+                raise StopError(
+                    f"{used.target}/{used.database} has changes from behind it: was the state database put back?",
+                    hint="`migrate publish --from` a place up to the statement publishes all of it again",
+                    code=Code.STATEMENT,
+                )
+
+
 def _statement(wanted: ToBeApplied) -> str:
     """What the target tables get. Raises StopError where nothing says what that is."""
     if wanted.creates is None:
@@ -130,8 +157,9 @@ def _statement(wanted: ToBeApplied) -> str:
 
 
 def _not_run(wanted: ToBeApplied, error: PreflightError | StopError) -> StopError:
+    by_hand = COPY_AGAIN if wanted.empties else _BY_HAND
     return StopError(
         f"{wanted.message}; it is not run at the targets (ddl: apply): {error.message}",
-        hint=f"{error.hint}; or {_BY_HAND}",
+        hint=f"{error.hint}; or {by_hand}",
         code=Code.STATEMENT,
     )

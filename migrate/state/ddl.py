@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from migrate.model.coordinate import Coordinate
 from migrate.state.database import metadata, now
 
-_MARK = re.compile(r"/\* migrate \S+ (\d+\.\d+\.\d+\.\d+) \*/")
+_MARK = re.compile(r"/\* migrate (\S+) (\d+\.\d+\.\d+\.\d+) \*/")
 
 
 class Goal(StrEnum):
@@ -168,16 +168,26 @@ def applied(connection: sa.Connection, migration: str, source: str) -> frozenset
             runs.c.migration == migration, ours, runs.c.goal == Goal.NEW.value, runs.c.finished.is_not(None)
         )
     )
-    places = (_MARK.search(str(statement)) for (statement,) in rows)
-    return frozenset(Coordinate(*map(int, place[1].split("."))) for place in places if place is not None)
+    places = (brought_from(str(statement)) for (statement,) in rows)
+    return frozenset(place[1] for place in places if place is not None)
 
 
-def brought(connection: sa.Connection, migration: str, sql: str) -> bool:
-    """Whether a statement at a target is that of a run that brings a source's statement to the targets."""
+def brought_from(statement: str) -> tuple[str, Coordinate] | None:
+    """The source of a statement that a run brings to the targets, and its place in the log; None for any other."""
+    found = _MARK.match(statement.lstrip())
+    return None if found is None else (found[1], Coordinate(*map(int, found[2].split("."))))
+
+
+def brought(connection: sa.Connection, migration: str, sql: str, table: tuple[str, str]) -> bool:
+    """Whether a statement on a table at a target is that of a run that brings a source's statement to it."""
     if (found := _MARK.match(sql.lstrip())) is None:
         return False
-    ours = runs.c.statement.startswith(found[0], autoescape=True)
-    return connection.execute(sa.select(runs.c.run).where(runs.c.migration == migration, ours)).first() is not None
+    here = (shards.c.migration == runs.c.migration, shards.c.run == runs.c.run)
+    ours = (shards.c.database_name == table[0], shards.c.table_name == table[1])
+    wanted = sa.select(runs.c.run).where(
+        runs.c.migration == migration, runs.c.statement.startswith(found[0], autoescape=True), *here, *ours
+    )
+    return connection.execute(wanted.limit(1)).first() is not None
 
 
 def of_run(connection: sa.Connection, migration: str, run: int) -> list[ShardRow]:

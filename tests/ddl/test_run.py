@@ -10,8 +10,12 @@ import sqlalchemy as sa
 
 from migrate.ddl import runner
 from migrate.ddl.runner import RunReport
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import PreflightError, ServerError, StopError
+from migrate.state import ddl as journal
+from migrate.state import position
 from migrate.state.ddl import Goal
+from migrate.state.position import Position
 from tests.ddl.support import ADD, ANY, NEW, OLD, Shards
 from tests.helpers import sleeping
 from tests.waiting import until
@@ -175,6 +179,37 @@ def test_a_table_that_was_rebuilt_before_its_turn_is_truncated_all_the_same(made
     assert made.go().reached == 4
     left = [server.query(f"SELECT COUNT(*) FROM {table}", database=name)[0][0] for server, name, table in made.tables()]
     assert left == [1, 1, 0, 0]
+
+
+def test_a_truncate_that_a_publisher_left_behind_is_not_resumed(made: Shards) -> None:
+    """Lost: rows that came since, once somebody typed what a refused run had said: `migrate ddl resume`."""
+    since = Coordinate(1, 4, 700, 0)
+    brought = f"{journal.mark('main', since)} TRUNCATE TABLE orders"
+    made.run(made.plan(brought, allow_data_loss=True), first=2)
+    name = made.servers.name
+    for at in (
+        Position("main", "", 1, "", 1, 1, "log.000004", 701),
+        Position("main", "", 1, "", 1, 2, "log.000001", 4),
+    ):
+        with made.state.begin() as connection:
+            position.save(connection, name, at)
+        with pytest.raises(StopError, match=r"run 1 is not continued: the publisher is no longer in front") as error:
+            made.go()
+        assert "a further run can begin" in error.value.hint
+    assert counts(made) == [0, 0, 3, 3]
+    assert made.run(made.plan()).run.number == 2
+
+    with made.state.begin() as connection:
+        position.save(connection, name, Position("main", "", 1, "", 1, 1, "log.000004", 700))
+    made.run(made.plan(brought, allow_data_loss=True), first=1)
+    with pytest.raises(PreflightError, match="run 3 is not finished"):
+        made.run(made.plan("ALTER TABLE orders ADD COLUMN other INT"))
+    assert made.go().reached == 4
+    assert counts(made) == [0, 0, 0, 0]
+
+
+def counts(made: Shards) -> list[int]:
+    return [server.query(f"SELECT COUNT(*) FROM {table}", database=name)[0][0] for server, name, table in made.tables()]
 
 
 def test_a_bound_refuses_what_takes_more(made: Shards) -> None:

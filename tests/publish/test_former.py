@@ -145,8 +145,8 @@ def test_a_standby_table_that_a_stream_empties_is_nobodys_write(main: Publishing
     mark = journal.mark("main", Coordinate(0, 1, 4, 1))
     with main.state.begin() as connection:
         other = migration.other_way(connection, main.name)
-        values = {"run": 1, "statement": f"{mark} TRUNCATE t", "goal": "new", "allowed": "", "undo_loses": ""}
-        connection.execute(sa.insert(journal.runs).values(migration=other, **values))
+        row = journal.ShardRow(1, "target", "t0", main.database, "t", None, "", "", "", "", "")
+        journal.create(connection, other, f"{mark} TRUNCATE t", "", "", [row])
     with main.running():
         main.until(lambda: main.position is not None, "the first position")
         switched(main, Side.TARGET, "frozen", "standby")
@@ -156,6 +156,13 @@ def test_a_standby_table_that_a_stream_empties_is_nobodys_write(main: Publishing
         assert foreign_tables(main) == []
         main.sql(f"{journal.mark('main', Coordinate(0, 1, 5, 1))} TRUNCATE t")
         main.until(lambda: foreign_tables(main) != [], "one that no run has")
+        with main.state.begin() as connection:
+            foreign.forget(connection, main.name, ("main", main.database, "t"))
+            connection.execute(
+                sa.update(journal.shards).where(journal.shards.c.migration == other).values(table_name="u")
+            )
+        main.sql(f"{mark} TRUNCATE t")
+        main.until(lambda: foreign_tables(main) != [], "one of a run of another table")
 
 
 def foreign_tables(main: Publishing) -> list[str]:

@@ -76,8 +76,8 @@ class Definitions:
         self._now: dict[Name, Sequence[ForeignKey]] = {}
         self.applied: Collection[Coordinate] = frozenset()
         """Where statements stand that the targets have got (`ddl: apply`)."""
-        self.brought: Callable[[str], bool] = lambda _sql: False
-        """Whether a statement at a target is one that a stream brought there (`ddl: apply`)."""
+        self.brought: Callable[[str, Name], bool] = lambda _sql, _name: False
+        """Whether a statement on a table at a target is one that a stream brought there (`ddl: apply`)."""
         self.watched: set[Name] = set()
         """Tables whose rows the reader must ask `met` about."""
         self._arrange()

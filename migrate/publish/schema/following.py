@@ -224,10 +224,10 @@ class History:
         with self._state.connect() as state:
             return schema_history.first_created(state, self._settings.name, (self._source.name, *name))
 
-    def _brought(self, sql: str) -> bool:
+    def _brought(self, sql: str, table: Name) -> bool:
         with self._state.connect() as state:
             names = (self._settings.name, migrations.other_way(state, self._settings.name))
-            return any(ddl.brought(state, name, sql) for name in names)
+            return any(ddl.brought(state, name, sql, table) for name in names)
 
     def _store(self, versions: Versions) -> None:
         """A statement that changes columns gives values without events, which may be others at a target, and so may a

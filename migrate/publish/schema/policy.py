@@ -76,12 +76,20 @@ class ToBeApplied(StopError):  # noqa: N818 - it says what is so
     code = Code.STATEMENT
 
     def __init__(
-        self, stopped: StopError, name: Name, sql: str, since: Coordinate, creates: tuple[str, str] | None = None
+        self,
+        stopped: StopError,
+        name: Name,
+        sql: str,
+        since: Coordinate,
+        creates: tuple[str, str] | None = None,
+        *,
+        empties: bool = False,
     ) -> None:
         """stopped: as one would stop at it. sql: the statement; since: where it stands. creates: the CREATE TABLE from
-        before and after where another table took the name, and no statement says what was altered."""
+        before and after where another table took the name, and no statement says what was altered. empties: it is a
+        TRUNCATE."""
         super().__init__(stopped.message, hint=stopped.given)
-        self.name, self.sql, self.since, self.creates = name, sql, since, creates
+        self.name, self.sql, self.since, self.creates, self.empties = name, sql, since, creates, empties
 
 
 class Policy:
@@ -138,7 +146,7 @@ class Policy:
         if step.since not in self._known.applied:
             stopped = step.stop(name, "its rows go without events", COPY_AGAIN)
             sql = f"TRUNCATE TABLE {quoted_table(*name)}".replace("%%", "%")  # the rest was said to the source
-            raise ToBeApplied(stopped, name, sql, step.since)
+            raise ToBeApplied(stopped, name, sql, step.since, empties=True)
         log.warning("emptied, as its target tables were", table=full(name), statement=shown(step.statement))
         return True
 

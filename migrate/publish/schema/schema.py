@@ -203,8 +203,7 @@ class Schema:
     def _emptied(self, step: Step, names: Collection[Name]) -> Versions:
         """At a standby side nothing is carried: every row of it may have been written by hand, unless the statement is
         what the stream brought there (`ddl: {truncate: apply}`)."""
-        if names and self.known.brought(step.statement.legible):
-            return {}
+        names = [name for name in names if not self.known.brought(step.statement.legible, name)]
         if names:
             told = [full(name) for name in names]
             log.warning("emptied at a standby side", tables=told, statement=shown(step.statement))

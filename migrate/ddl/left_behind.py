@@ -1,0 +1,45 @@
+"""Runs of a TRUNCATE that came too late: rows have come to the tables since, and would go."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from migrate.ddl.statement import read
+from migrate.model.errors import Code, StopError
+from migrate.publish.schema.ddl import Verb
+from migrate.state import ddl as journal
+from migrate.state import position, switch
+from migrate.state.ddl import DdlRun
+from migrate.state.switch import Side
+
+
+def is_left_behind(connection: sa.Connection, migration: str, run: DdlRun) -> bool:
+    """Whether the publisher that began a run stands in front of its TRUNCATE no more: it was rewound, or its source is
+    another server. Nobody has to end such a run."""
+    place = journal.brought_from(run.statement)
+    if place is None or read(run.statement).verb is not Verb.TRUNCATE:
+        return False
+    source, since = place
+    at = position.load(connection, migration, source)
+    return at is not None and (at.incarnation != since.incarnation or at.coordinate > since)
+
+
+def refuse_late(connection: sa.Connection, migration: str, run: DdlRun) -> None:
+    """Raises StopError at a run that would take rows from behind its TRUNCATE."""
+    if is_left_behind(connection, migration, run):
+        raise StopError(
+            f"run {run.number} is not continued: the publisher is no longer in front of its statement, and rows that"
+            " came to the targets since would go",
+            hint="leave it, a further run can begin; `migrate verify --repair` deletes rows that were to go",
+            code=Code.STATEMENT,
+        )
+    if read(run.statement).verb is not Verb.TRUNCATE:
+        return
+    sides = {row.side for row in journal.of_run(connection, migration, run.number)}
+    if Side.SOURCE in sides and switch.get(connection, migration).side is not Side.SOURCE:
+        raise StopError(
+            f"run {run.number} is not continued: applications are at the targets by now, and the sources are to have"
+            " their rows",
+            hint="`migrate ddl undo` ends it where no table is empty yet",
+            code=Code.STATEMENT,
+        )
