@@ -174,16 +174,23 @@ def _judged(plan: Plan) -> Iterator[Problem]:
     if plan.logical.verb is Verb.TRUNCATE:
         for one in plan.shards:
             if not one.witness:
-                yield Problem(
-                    f"{one.shard}: whether a TRUNCATE was done could not be told after a kill, as this account may"
-                    " not see InnoDB's number of the table",
-                    "GRANT PROCESS ON *.* to it; a table with partitions is emptied by hand",
-                )
+                yield _untold(one)
     if plan.logical.verb is Verb.DROP:
         for one in plan.shards:
             if one.around.children:
                 told = one.around.children[0][0]
                 yield Problem(f"{one.shard}: foreign key {told} refers to it", "drop that first")
+
+
+def _untold(one: ShardPlan) -> Problem:
+    told = f"{one.shard}: whether a TRUNCATE was done could not be told after a kill, as"
+    if one.trial.before.partitioning:
+        return Problem(f"{told} each partition is a table to InnoDB", "no run empties a table with partitions")
+    if not f"{one.shard.database}{one.shard.table}".isascii():
+        return Problem(f"{told} its name is not ASCII", "no run empties a table of such a name")
+    return Problem(
+        f"{told} this account may not see InnoDB's number of the table", "GRANT PROCESS ON *.* to the account"
+    )
 
 
 def _refused(plan: Plan) -> Iterator[Problem]:

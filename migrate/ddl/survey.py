@@ -89,14 +89,20 @@ def look(connection: Connection, database: str, table: str, definition: Definiti
 
 
 def engine_number(connection: Connection, database: str, table: str) -> str:
-    """The number that InnoDB gave the table, another one after a TRUNCATE; "" where the account may not see it.
+    """The number that InnoDB gave the table, another one after a TRUNCATE; "" where the account may not see it, and of
+    a table with partitions, or with letters beyond ASCII in its name.
 
     MySQL manual, "The INFORMATION_SCHEMA INNODB_TABLES Table"; MariaDB documentation, "INNODB_SYS_TABLES". Raises the
     driver's error.
     """
     held = f"SELECT TABLE_ID FROM information_schema.{_ENGINE_TABLES[connection.flavour]} WHERE NAME = %s"
-    row = connection.one(held, [f"{database}/{table}"])
+    row = connection.one(held, [f"{_as_file(database)}/{_as_file(table)}"])
     return "" if row is None else str(row[0])
+
+
+def _as_file(name: str) -> str:
+    """A name as InnoDB has it (MySQL manual, "Mapping of Identifiers to File Names"); of ASCII alone."""
+    return "".join(f"@{ord(one):04x}" if one.isascii() and not (one.isalnum() or one == "_") else one for one in name)
 
 
 def charset(connection: Connection, database: str) -> tuple[str, str]:

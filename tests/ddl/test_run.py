@@ -168,6 +168,24 @@ def test_a_truncate_is_told_by_the_number_of_the_table(made: Shards) -> None:
     assert left == [1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("name", ["orders-0", "or-de rs 0#_"])
+def test_a_truncate_finds_the_number_of_a_table_whose_name_is_no_file_name(made: Shards, name: str) -> None:
+    for server, database_ in made.places:
+        server.execute(f"RENAME TABLE orders_0 TO `{name}`", database=database_)
+    plan = made.plan("TRUNCATE TABLE orders", allow_data_loss=True, nodes="ds_${0..1}." + name)
+    assert made.run(plan).reached == 2
+    assert [one.query(f"SELECT COUNT(*) FROM `{name}`", database=on)[0][0] for one, on in made.places] == [0, 0]
+
+
+def test_why_no_number_is_found_is_told(made: Shards) -> None:
+    server, database_ = made.places[0]
+    server.execute("ALTER TABLE orders_0 PARTITION BY HASH (id) PARTITIONS 2", database=database_)
+    server.execute("RENAME TABLE orders_1 TO `orders_ö`", database=database_)
+    for nodes, why in (("ds_0.orders_0", "each partition is a table to InnoDB"), ("ds_0.orders_ö", "is not ASCII")):
+        problems = made.plan("TRUNCATE TABLE orders", allow_data_loss=True, nodes=nodes).problems
+        assert [why in one.what for one in problems] == [True], problems
+
+
 def test_a_table_that_was_rebuilt_before_its_turn_is_truncated_all_the_same(made: Shards) -> None:
     """Lost: nothing, and the run said that all tables are empty: a rebuild gives a table another number too."""
     made.run(made.plan("TRUNCATE TABLE orders", allow_data_loss=True), first=2)
