@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from migrate.ddl.servers import Servers
 from migrate.ddl.statement import read
+from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
+from migrate.mysql.errors import explained
 from migrate.publish.schema.ddl import Verb
 from migrate.state import ddl as journal
 from migrate.state import position, switch
 from migrate.state.ddl import DdlRun
 from migrate.state.switch import Side
+from migrate.target import fence, roles
+from migrate.target.roles import NotStandby, Role
+from migrate.target.routing import PlannedTable
 
 
 def is_left_behind(connection: sa.Connection, migration: str, run: DdlRun) -> bool:
@@ -43,3 +49,22 @@ def refuse_late(connection: sa.Connection, migration: str, run: DdlRun) -> None:
             hint="`migrate ddl undo` ends it where no table is empty yet",
             code=Code.STATEMENT,
         )
+
+
+def refuse_at_targets(servers: Servers, planned: PlannedTable, since: Coordinate) -> None:
+    """Of a TRUNCATE that stands at a place in a source's log. Raises NotStandby where applications are at the targets
+    (invariant standby-only), StopError where these have rows from behind it: the state lost that they were emptied, and
+    what came since would be taken for repeats when it comes again; ServerError."""
+    for used in planned.databases:
+        with servers.session(Side.TARGET, used.target, used.database) as session, explained(session.name):
+            held = roles.look(session, servers.name)
+            if held is None:
+                raise roles.missing(session.name, servers.name)
+            if held.role is Role.ACTIVE:
+                raise NotStandby(held, f"{used.target}/{used.database}")
+            if fence.is_beyond(session, servers.name, planned.table.source, since):
+                raise StopError(
+                    f"{used.target}/{used.database} has changes from behind it: was the state database put back?",
+                    hint="`migrate publish --from` a place up to the statement publishes all of it again",
+                    code=Code.STATEMENT,
+                )

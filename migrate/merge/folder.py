@@ -221,7 +221,7 @@ class Folder:
                     hint="`migrate verify --repair` deletes them there, once the message is left out",
                     code=Code.MESSAGE,
                 )
-            if planned.ddl.columns == "stop":
+            if planned.ddl.columns != "ignore":
                 raise StopError(
                     told,
                     hint="if it changes no rows and no columns, set tables[].ddl: ignore and start again",

@@ -13,16 +13,15 @@ import structlog
 
 from migrate.ddl import runner, shards
 from migrate.ddl.between import between
-from migrate.ddl.left_behind import is_left_behind
+from migrate.ddl.left_behind import is_left_behind, refuse_at_targets
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
-from migrate.ddl.servers import Servers, of_settings
+from migrate.ddl.servers import of_settings
 from migrate.ddl.statement import read, without_level
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.partition import Partition
-from migrate.mysql.errors import explained
 from migrate.mysql.quoting import table as quoted_table
 from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
@@ -32,9 +31,7 @@ from migrate.state import consumed_total, migration, phase
 from migrate.state import ddl as journal
 from migrate.state.ddl import DdlRun, Goal
 from migrate.state.phase import Phase
-from migrate.state.switch import Side
 from migrate.state.switch_lease import Busy
-from migrate.target import fence
 from migrate.target.routing import PlannedTable
 
 log = structlog.get_logger("migrate.ddl")
@@ -107,7 +104,7 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                 raise StopError(f"run {own.number} was taken back", code=Code.STATEMENT)
             loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
             if loses:
-                _refuse_beyond(servers, wanted, planned)
+                refuse_at_targets(servers, planned, wanted.since)
             if own is None:
                 found = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
                 number = runner.begin(servers, state, found)
@@ -132,19 +129,6 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
 def _own(last: DdlRun | None, mark: str) -> DdlRun | None:
     """The last run, where it is that of the statement: as it was begun, which another version may write otherwise."""
     return last if last is not None and last.statement.startswith(f"{mark} ") else None
-
-
-def _refuse_beyond(servers: Servers, wanted: ToBeApplied, planned: PlannedTable) -> None:
-    """Raises StopError where targets have rows from behind a TRUNCATE: the state lost that they were emptied, and what
-    came since would be taken for repeats when it comes again."""
-    for used in planned.databases:
-        with servers.session(Side.TARGET, used.target) as session, explained(session.name):
-            if fence.is_beyond(session, used.database, servers.name, planned.table.source, wanted.since):
-                raise StopError(
-                    f"{used.target}/{used.database} has changes from behind it: was the state database put back?",
-                    hint="`migrate publish --from` a place up to the statement publishes all of it again",
-                    code=Code.STATEMENT,
-                )
 
 
 def _statement(wanted: ToBeApplied) -> str:

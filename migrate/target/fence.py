@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import OwnershipLost
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import quote
 from migrate.state.record import Partition
 
 FENCE = "_migrate_fence"
@@ -59,10 +58,10 @@ def read(connection: Connection, partition: Partition, source: str) -> Coordinat
     return Coordinate(*(int(part) for part in row))
 
 
-def is_beyond(connection: Connection, database: str, migration: str, source: str, since: Coordinate) -> bool:
-    """Whether a database has anything of a source from behind a place, whatever its partition."""
+def is_beyond(connection: Connection, migration: str, source: str, since: Coordinate) -> bool:
+    """Whether this database has anything of a source from behind a place, whatever its partition."""
     rows = connection.query(
-        f"SELECT incarnation, file_no, tx, ordinal FROM {quote(database)}.{FENCE} WHERE migration = %s AND source = %s",
+        f"SELECT incarnation, file_no, tx, ordinal FROM {FENCE} WHERE migration = %s AND source = %s",
         (migration, source),
     )
     return any(Coordinate(*map(int, row)) > since for row in rows)

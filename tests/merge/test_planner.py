@@ -225,9 +225,9 @@ def test_delayed_deletes_join_the_changes_of_their_place() -> None:
     assert only(parts).highest == {"s": at(0)}
 
 
-IGNORING = plan_of(
-    plain_table(),
-    settings=make_settings(tables=[{**raw_settings()["tables"][0], "ddl": "ignore"}]),
+IGNORING, APPLYING = (
+    plan_of(plain_table(), settings=make_settings(tables=[{**raw_settings()["tables"][0], "ddl": policy}]))
+    for policy in ("ignore", {"columns": "apply", "rename": "ignore", "truncate": "apply"})
 )
 
 
@@ -237,6 +237,8 @@ def test_a_statement_of_another_producer_stops_where_rows_or_columns_would_diffe
     statement = message(kind, is_ddl=True, sql=f"{kind} t", source=CANAL)
     with pytest.raises(StopError, match=f"shop.t: a {kind} statement is in the topic"):
         plan(owned(), batch(statement))
+    with pytest.raises(StopError, match=f"shop.t: a {kind} statement is in the topic"):
+        plan(owned(), batch(statement), APPLYING)  # which nobody would bring to the targets
     if kind == "ALTER":
         plan(owned(), batch(statement), IGNORING)
     else:
