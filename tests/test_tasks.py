@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.paths import PROJECT
+from tests.flow.pages import DEMOS
 
 STEPS = ["setup", "prepare", "lint", "typecheck", "models", "test", "test-compiled", "test-long"]
 
@@ -77,3 +78,13 @@ def test_make_alone_lists_every_task() -> None:
     phony = re.findall(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert phony
     assert re.findall(r"^  make ([\w-]+) {2,}\S", listed, re.MULTILINE) == " ".join(phony).split()
+
+
+@pytest.mark.parametrize(("line", "options"), zip(DEMOS, (("mariadb", 8), ("mysql", 2)), strict=True))
+def test_a_demo_of_a_page_starts_what_a_test_runs(line: str, options: tuple[str, int]) -> None:
+    """`tests/flow/test_reshard.py` does, on two sources."""
+    told = subprocess.run(
+        ["make", "-n", *line.split()[1:]], capture_output=True, text=True, cwd=PROJECT, timeout=60, check=True
+    )
+    started = told.stdout.splitlines()[-1].split()
+    assert started[1:] == ["-m", "sandbox.reshard", "--flavour", options[0], "--sources", str(options[1])]

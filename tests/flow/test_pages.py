@@ -20,7 +20,7 @@ from sandbox.stack import Sandbox
 from tests.failover.replicated import replicated
 from tests.failover.support import Flow, wait
 from tests.flow import launcher
-from tests.flow.pages import Hand
+from tests.flow.pages import Hand, told
 from tests.flow.test_web import TOKEN, request
 from tests.helpers import unique
 
@@ -31,6 +31,7 @@ MORE = (
     "copy: {master: 'local[2]'}\n"
     "cutover: {stop: read_only, wait_seconds: 1, freeze_seconds: 60, max_lag_seconds: 60}\n"
 )
+IGNORE = "    ddl: ignore\n"  # as docs/ddl.md says to set it before
 ROWS = 1000
 PROCESSES = ("migrate publish --source main", "migrate consume", "migrate commit", "migrate requeue", "migrate check")
 
@@ -38,7 +39,7 @@ PROCESSES = ("migrate publish --source main", "migrate consume", "migrate commit
 @contextmanager
 def at_a_terminal(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, address: str) -> Iterator[Hand]:
     more = f"{MORE}web: {{listen: '{address}', token: '{TOKEN}'}}\n"
-    with closing(Flow(box, kafka, tmp_path, unique("pages"), box.source, lease=3, more=more)) as flow:
+    with closing(Flow(box, kafka, tmp_path, unique("pages"), box.source, lease=3, more=more, table=IGNORE)) as flow:
         words = {"shop.orders": f"{flow.database}.orders"}
         try:
             with closing(Hand(flow, words)) as hand:
@@ -85,8 +86,8 @@ def test_from_the_first_migration_to_its_end_by_the_pages(box: Sandbox, kafka: K
         assert hand.untyped("rollback") == ["migrate finish --yes"]
         assert hand.untyped("resume") == []
         the_end(hand, run, back)
-        pages = ("first-migration", "status", "cutover", "switch", "foreign-writes", "rollback")
-        assert [line for page in pages for line in hand.untyped(page)] == []
+        pages = "first-migration status cutover switch foreign-writes rollback ddl sharding re-sharding"
+        assert [line for page in pages.split() for line in hand.untyped(page)] == []
         assert flow.differences(box.source) == []
 
 
@@ -129,6 +130,7 @@ def going_on(hand: Hand, run: Child) -> Child:
     hand.types("migrate drain")
     assert flow.differences(flow.box.source) == []
     hand.types("migrate copy")
+    over_the_shards(hand)
     hand.types("migrate verify")
     hand.ends(run)
     for line in PROCESSES:
@@ -137,6 +139,27 @@ def going_on(hand: Hand, run: Child) -> Child:
     hand.types("migrate repartition 8")
     hand.types("migrate init")
     return hand.keeps("migrate run")
+
+
+def over_the_shards(hand: Hand) -> None:
+    """A statement at the source and at all shard tables, and back; at one of them first, as the page has it."""
+    flow, name = hand.flow, hand.flow.name
+    servers = {flow.database: flow.box.source, f"{name}_0": flow.box.targets[0], f"{name}_1": flow.box.targets[1]}
+
+    def altered() -> int:
+        sql = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND COLUMN_NAME = 'note'"
+        return sum(server.query(sql, (database,))[0][0] for database, server in servers.items())
+
+    plan, run, *rest = told("ddl")[0]
+    assert "5 tables: ready" in hand.types(plan)
+    assert "1 of 5 tables new; `migrate ddl resume` continues it" in hand.types(run)
+    tables = [altered()]
+    for line in (*rest, "migrate drain", "migrate ddl resume"):  # behind an undo that loses values, for the other side
+        hand.types(line)
+        tables.append(altered())
+    assert (tables, [line.split()[2] for line in rest]) == ([1, 1, 5, 4, 4, 0], ["status", "resume", "undo"])
+    hand.types("migrate drain")
+    assert flow.differences(flow.box.source) == []
 
 
 def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
@@ -158,18 +181,18 @@ def the_cutover(hand: Hand, address: str, watch: Child) -> Child:
     watch.kill()
     assert "the freeze would take" in hand.types("migrate cutover --rehearse")
     assert "writes are given back, and nothing was switched" in hand.types("migrate cutover --rehearse --freeze")
-    told = [request(url)[1]]
+    shown = [request(url)[1]]
     killed_in_the_freeze(hand, "cutover")
-    told.append(request(url)[1])
+    shown.append(request(url)[1])
     assert stands(hand) == ("switching", "migrate cutover --abort")
     hand.types("migrate cutover --abort")
-    told.append(request(url)[1])
+    shown.append(request(url)[1])
     assert "switched" in hand.types("migrate cutover")
-    told.append(request(url)[1])
+    shown.append(request(url)[1])
     hand.ends(web)
-    sides = [(one["side"], one["writes"]) for one in told]
+    sides = [(one["side"], one["writes"]) for one in shown]
     assert sides == [("source", "open"), ("source", "closed"), ("source", "open"), ("target", "open")]
-    assert all(later["version"] > earlier["version"] for earlier, later in pairwise(told))
+    assert all(later["version"] > earlier["version"] for earlier, later in pairwise(shown))
     assert stands(hand) == ("switched", "migrate --reverse verify")
     assert flow.differences(flow.box.source) == []
     return back
