@@ -98,14 +98,14 @@ class Replay:
 
     def rows(self, table: str) -> tuple[tuple[Any, ...], ...]:
         """Of the target's."""
-        return _rows(self.box.targets[0], self.target, table)
+        return rows_of(self.box.targets[0], self.target, table)
 
     def differences(self, case: Case) -> list[str]:
         """Rows and columns of the case's tables that are not at both sides."""
         found = []
         for table in case.tables:
             sides = (self.box.source, self.source), (self.box.targets[0], self.target)
-            for what in (_rows, _columns):
+            for what in (rows_of, _columns):
                 ours, theirs = (what(server, database, table) for server, database in sides)
                 found += [f"{table}: only at the source: {str(row)[:300]}" for row in ours if row not in theirs]
                 found += [f"{table}: only at the target: {str(row)[:300]}" for row in theirs if row not in ours]
@@ -122,7 +122,7 @@ def _columns(server: DatabaseServer, database: str, table: str) -> tuple[tuple[A
     return _read(server, sql, (database, table))
 
 
-def _rows(server: DatabaseServer, database: str, table: str) -> tuple[tuple[Any, ...], ...]:
+def rows_of(server: DatabaseServer, database: str, table: str) -> tuple[tuple[Any, ...], ...]:
     types = (
         "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"

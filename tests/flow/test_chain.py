@@ -32,7 +32,10 @@ class Step:
         to: int,
         tables: str = "orders",
         nodes: str = "ds.orders",
+        more: str = "",
     ) -> None:
+        """more: further sections of the config."""
+
         def server(one: DatabaseServer) -> str:
             return f"host: {one.host}, port: {one.port}, user: {one.user}, password: '{one.password}'"
 
@@ -48,7 +51,7 @@ class Step:
             f"kafka: {{bootstrap: '{kafka.bootstrap}', partitions: 2}}\n"
             "publish: {flush_seconds: 0.2, heartbeat_seconds: 0.5}\nlease: {seconds: 3}\n"
             "consume: {merge_interval_seconds: 0.2, idle_seconds: 0.5}\ncommit: {idle_seconds: 0.5}\n"
-            f"run_dir: {directory / name / 'run'}\n"
+            f"run_dir: {directory / name / 'run'}\n{more}"
             f"tables: [{{name: '{database}.{tables}', sharding: {{nodes: '{nodes}'}}}}]\n",
         )
         self._children: list[Child] = []
