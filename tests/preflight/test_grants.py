@@ -217,3 +217,37 @@ def test_a_reverse_stream_that_is_not_begun_needs_create_for_the_services_own_ta
     (found,) = [one for one in results if one.check == "grants" and one.subject == f"target 'x', {name}_0"]
     assert found.message.endswith(f"lacks CREATE, LOCK TABLES, TRIGGER on database {name}_0")
     server.execute(f"DROP DATABASE {name}_0")
+
+
+def test_what_brings_statements_to_the_targets_is_asked_for_where_a_policy_does(
+    target: Account, kafka: KafkaBroker
+) -> None:
+    """Lost: hours of lag: a publisher stopped in front of the first statement, as its account may not alter tables."""
+    server, name = target.server, target.name
+    server.execute(f"CREATE DATABASE {name}_0", f"CREATE TABLE {name}_0.t (id INT PRIMARY KEY)")
+    reached = {**address(server), "user": target.user, "password": PASSWORD}
+
+    def lacks(ddl: object) -> set[str]:
+        raw = raw_settings(
+            name=name,
+            state={**address(server), "database": f"{name}_state"},
+            sources=[{"name": "s", **address(server)}],
+            targets=[{"name": "x", **reached}],
+            databases={"ds": {"target": "x", "database": f"{name}_0"}},
+            kafka={"bootstrap": kafka.bootstrap},
+            tables=[{"name": f"{name}_0.t", "ddl": ddl, "sharding": {"nodes": "ds.t"}}],
+        )
+        results = run(parse(raw, {}), services=True).results
+        found = [one for one in results if one.check == "grants" and one.verdict is Verdict.PROBLEM]
+        return {one.message.rpartition("lacks ")[2] for one in found if one.subject.startswith("target 'x'")}
+
+    assert lacks("ignore") == set()
+    here, trial = f"on database {name}_0", f"on database _migrate_trial_{name}"
+    assert {one for one in lacks("apply") if here in one} == {f"ALTER, INDEX, DROP, TRIGGER {here}"}
+    assert {one for one in lacks("apply") if trial in one} == {f"CREATE, ALTER, INDEX, DROP, SELECT, INSERT {trial}"}
+    emptied = lacks({"truncate": "apply"})
+    assert f"DROP, TRIGGER {here}" in emptied
+    assert [one for one in emptied if "grant PROCESS is missing" in one]
+    server.execute(*statements("DDL over shards", server.flavour, name), f"GRANT PROCESS ON *.* TO '{target.user}'@'%'")
+    assert lacks({"columns": "apply", "truncate": "apply"}) == set()
+    server.execute(f"DROP DATABASE {name}_0")

@@ -57,6 +57,8 @@ def _grants_at_target(visit: Visit) -> Iterable[Result]:
     needs = grants.Needs(databases=needed)
     if visit.known.reverse:
         needs |= grants.cutover_at(visit.connection, needed.keys(), visit.plan.settings.cutover.stop)
+    else:  # statements of the targets are brought to nobody
+        needs |= grants.of_applied(visit.known.settings.name, visit.plan, visit.name)
     told = f"the account has the grants that are needed in {', '.join(sorted(needed))}"
     return grants.check(visit.connection, needs, told)
 

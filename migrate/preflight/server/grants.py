@@ -9,14 +9,19 @@ import pymysql
 
 from migrate.mysql import grants
 from migrate.mysql.capabilities import Capability, can
+from migrate.mysql.catalog import SCRATCH
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import explain
 from migrate.mysql.grants import OPTION, Grants
 from migrate.mysql.kill import procedure
 from migrate.preflight.result import Result, Verdict
+from migrate.target.routing import Plan
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 SHADOW = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "REFERENCES")
+ALTERS = ("ALTER", "INDEX", "CREATE", "DROP", "INSERT", "TRIGGER")
+EMPTIES = ("DROP", "TRIGGER")
+TRIES = ("CREATE", "ALTER", "INDEX", "DROP", "SELECT", "INSERT")
 _LOCK = "LOCK TABLES"
 _SEES = "TRIGGER"
 _PREPARED = "XA_RECOVER_ADMIN"
@@ -90,6 +95,21 @@ def _ending(connection: Connection, held: Grants) -> list[Result]:
         told = f"without {lacks[0]} a cutover cannot end sessions: one that keeps tables locked ends the cutover"
         mend = f"GRANT {lacks[0]} ON *.* TO {held.account}"
     return [Result("grants", connection.name, Verdict.NOTE, f"{connection.name}: {told}", mend)]
+
+
+def of_applied(migration: str, plan: Plan, target: str) -> Needs:
+    """To bring statements of the sources to a target's tables (`ddl: apply`), and to try them first."""
+    wanted: dict[str, tuple[str, ...]] = {}
+    empties = False
+    for planned in plan.tables.values():
+        columns, truncates = planned.ddl.columns == "apply", planned.ddl.truncate == "apply"
+        for place in planned.places if columns or truncates else ():
+            if place.database.target == target:
+                name, privileges = place.database.database, ALTERS if columns else EMPTIES
+                wanted[name] = _both(wanted.get(name, ()), privileges)
+                empties |= truncates
+    trial = {f"{SCRATCH}{migration}": TRIES} if wanted else {}
+    return Needs(("PROCESS",) if empties else (), {**wanted, **trial})
 
 
 def of_triggers(databases: Collection[str]) -> Needs:
