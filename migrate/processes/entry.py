@@ -100,6 +100,9 @@ def publish(settings: Settings, source: str) -> None:
             except ToBeApplied as wanted:
                 if applied_statements.apply(runtime, held.name, wanted, planned[wanted.name]):
                     continue
+            except ServerError:
+                runtime.leases.check(held.name)  # whoever slept past its lease ends because of that
+                raise
             return
 
     run_process(settings, f"publish:{source}", body)

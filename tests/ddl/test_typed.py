@@ -216,7 +216,7 @@ def test_what_an_account_may_not_do_is_told_with_the_grant(typed: Typed) -> None
     truncate = ("run", "TRUNCATE TABLE orders", "--allow-data-loss")
     message, hint = typed.ddl(*truncate).told(3)
     assert "whether a TRUNCATE was done could not be told after a kill" in message
-    assert hint.startswith("GRANT PROCESS ON *.* to it")
+    assert hint.startswith("GRANT PROCESS ON *.* to the account")
     assert typed.count("SELECT COUNT(*) FROM {}") == [3] * 4
     typed.everywhere("GRANT", "PROCESS", "*.*")
     assert typed.ddl(*truncate).code == 0

@@ -135,7 +135,7 @@ SCRIPTS = {
         f"{_MAY_CHANGE}RENAME TABLE t", "RENAME TABLE t TO away", "RENAME TABLE away TO t",
     ),
     "statement format": stops(
-        "an INSERT was logged as a statement", _STATEMENT, "INSERT INTO t VALUES (8, 's')",
+        "an INSERT that names reader_test.t was logged as a statement", _STATEMENT, "INSERT INTO t VALUES (8, 's')",
     ),
     "statement format of another table": stops(
         "an INSERT was logged as a statement", _STATEMENT, "INSERT INTO other VALUES (77)",

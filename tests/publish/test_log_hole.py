@@ -165,13 +165,13 @@ def test_a_transaction_that_the_server_died_in_is_no_end(
 
 
 def died_in_a_commit(main: Publishing) -> None:
-    """Of 12 MB, of which the log has some and not all."""
+    """Of 24 MB, of which the log has some and not all."""
     server = main.source
     file, before = main.log_end()
     path = server.data / file
     connection = server.connect(main.database, autocommit=False)
     with connection.cursor() as cursor:
-        for first in range(10, 200_000, 20_000):
+        for first in range(10, 400_000, 20_000):
             rows = ", ".join(f"({key}, REPEAT('x', 50))" for key in range(first, first + 20_000))
             cursor.execute(f"INSERT INTO t VALUES {rows}")
 

@@ -183,7 +183,7 @@ def test_a_statement_passes_where_the_log_says_that_no_selected_database_is_chan
             if flavour == Flavour.MYSQL and not reaches:
                 assert log.run(*run).keys == ["1"]
             else:
-                with pytest.raises(StopError, match="DELETE was logged as a statement"):
+                with pytest.raises(StopError, match=r"a DELETE (that names \S+ )?was logged as a statement"):
                     log.run(*run)
         finally:
             log.server.execute(f"DROP TABLE IF EXISTS {DATABASE}.child")

@@ -39,11 +39,12 @@ class RowStatements:
             return ""
         if _BY_SERVER.fullmatch(statement.sql) and concerned(statement, self._known.selected) is None:
             return ""
+        told = f"{'an' if word[0] in 'IU' else 'a'} {word}"  # INSERT, UPDATE
         if (table := named(statement, self._known.selected)) is not None:
-            told = f"an {word} that names {full(table)} was logged as a statement"
+            told = f"{told} that names {full(table)} was logged as a statement"
             return f"{told}; which rows it changed the log does not say"
         return (
-            f"an {word} was logged as a statement that names no selected table; whether a trigger, a view or a function"
+            f"{told} was logged as a statement that names no selected table; whether a trigger, a view or a function"
             " of it changed one the log does not say"
         )
 
