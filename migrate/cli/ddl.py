@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -124,10 +125,8 @@ def run(
         wanted = _wanted(servers, state, logical, (nodes, rule), side)
         found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)
-        with Progress(silent=as_json) as progress:
-            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = _done(work, number, Goal.NEW, as_json=as_json)
-        _tell(done, as_json=as_json)
+        work = partial(Runner, servers, state, lease.still_ours, limits)
+        _go(work, number, Goal.NEW, as_json=as_json)
 
 
 @ddl.command("resume")
@@ -155,10 +154,8 @@ def resume(
     with database.opened(servers.state) as state, runner.held(servers, state) as lease:
         last = runner.found(servers, state)
         bound = _bound(last, algorithm, lock)
-        with Progress(silent=as_json) as progress:
-            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = _done(work, last.run.number, last.run.goal, bound, as_json=as_json)
-        _tell(done, as_json=as_json)
+        work = partial(Runner, servers, state, lease.still_ours, limits)
+        _go(work, last.run.number, last.run.goal, bound, as_json=as_json)
 
 
 @ddl.command("undo")
@@ -182,10 +179,8 @@ def undo(
         last = runner.found(servers, state)
         runner.refuse_undo(last, allow_data_loss=allow_data_loss)
         bound = _bound(last, algorithm, lock)
-        with Progress(silent=as_json) as progress:
-            work = Runner(servers, state, lease.still_ours, limits, progress.changed, progress.say)
-            done = _done(work, last.run.number, Goal.OLD, bound, as_json=as_json)
-        _tell(done, as_json=as_json)
+        work = partial(Runner, servers, state, lease.still_ours, limits)
+        _go(work, last.run.number, Goal.OLD, bound, as_json=as_json)
 
 
 @ddl.command("status")
@@ -237,14 +232,18 @@ def _bound(last: RunReport, algorithm: Algorithm | None, lock: Lock | None) -> A
     return Allowance(algorithm or before.algorithm, lock or before.lock)
 
 
-def _done(work: Runner, number: int, goal: Goal, bound: Allowance | None = None, *, as_json: bool) -> RunReport:
-    """Take a run to its goal. Raises as `Runner.go`; programs are told how far it came all the same."""
-    try:
-        return work.go(number, goal, bound)
-    except (ServerError, StopError):
-        if as_json:
-            print_json(run_json(runner.found(work.servers, work.state, number)))
-        raise
+def _go(made: partial[Runner], number: int, goal: Goal, bound: Allowance | None = None, *, as_json: bool) -> None:
+    """Take a run to its goal, and show it. made: the Runner, but for whom it tells of its progress. Raises as
+    `Runner.go`; JSON then has how far the run came."""
+    with Progress(silent=as_json) as progress:
+        work = made(progress.changed, progress.say)
+        try:
+            done = work.go(number, goal, bound)
+        except (ServerError, StopError):
+            if as_json:
+                print_json(run_json(runner.found(work.servers, work.state, number)))
+            raise
+    _tell(done, as_json=as_json)
 
 
 def _tell(report: RunReport, *, as_json: bool) -> None:

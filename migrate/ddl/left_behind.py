@@ -30,6 +30,13 @@ def is_left_behind(connection: sa.Connection, migration: str, run: DdlRun) -> bo
     return at is not None and (at.incarnation != since.incarnation or at.coordinate > since)
 
 
+def unended(connection: sa.Connection, migration: str, last: DdlRun | None) -> DdlRun | None:
+    """The last run, where it is to be ended before another one begins."""
+    if last is None or last.finished is not None or is_left_behind(connection, migration, last):
+        return None
+    return last
+
+
 def refuse_late(connection: sa.Connection, migration: str, run: DdlRun) -> None:
     """Raises StopError at a run that would take rows from behind its TRUNCATE."""
     if is_left_behind(connection, migration, run):

@@ -97,8 +97,7 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
         raise PreflightError("there is no shard table to alter", hint="`migrate ddl plan` shows which ones are meant")
     with state.begin() as connection:
         last = journal.latest(connection, servers.name)
-        unfinished = last is not None and last.finished is None
-        if last is not None and unfinished and not left_behind.is_left_behind(connection, servers.name, last):
+        if (last := left_behind.unended(connection, servers.name, last)) is not None:
             raise PreflightError(
                 f"run {last.number} is not finished: {last.statement}",
                 hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",

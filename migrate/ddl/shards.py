@@ -133,8 +133,8 @@ def at_targets(planned: PlannedTable) -> Wanted:
     """The target tables of a table of a migration, whose source table has the statement already."""
     places = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in planned.places}
     columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
-    empties = planned.ddl.truncate == "apply"
-    return Wanted(tuple(sorted(places)), frozenset(columns), "", tuple(planned.table.key), True, empties)
+    key, empties = tuple(planned.table.key), planned.ddl.truncate == "apply"
+    return Wanted(tuple(sorted(places)), frozenset(columns), "", key, streamed=True, empties=empties)
 
 
 def _policy(policies: Collection[str]) -> str:

@@ -151,9 +151,9 @@ def _may_look(one: Expression) -> bool:
 
 
 def _varied(connection: Connection) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    here = _here(connection, *VARIED)
+    here = _here(connection, *VARIED, _LITERALS)
     yield from ((name, values) for name, values in VARIED.items() if name in here)
-    if _LITERALS in _here(connection, _LITERALS):
+    if _LITERALS in here:
         ((theirs, ours),) = connection.query(f"SELECT @@GLOBAL.{_LITERALS}, @@SESSION.{_LITERALS}")
         if theirs != ours:
             yield _LITERALS, (theirs,)

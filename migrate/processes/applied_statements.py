@@ -13,7 +13,7 @@ import structlog
 
 from migrate.ddl import runner, shards
 from migrate.ddl.between import between
-from migrate.ddl.left_behind import is_left_behind, refuse_at_targets
+from migrate.ddl.left_behind import refuse_at_targets, unended
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
@@ -94,9 +94,8 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
             with state.connect() as connection:
                 last = journal.latest(connection, servers.name)
                 own = _own(last, mark)
-                held_up = last is not None and own is None and last.finished is None
-                if last is not None and held_up and not is_left_behind(connection, servers.name, last):
-                    raise Busy(f"run {last.number} of `migrate ddl` is not finished: {last.statement}")
+                if own is None and (other := unended(connection, servers.name, last)) is not None:
+                    raise Busy(f"run {other.number} of `migrate ddl` is not finished: {other.statement}")
                 copied = phase.stages(connection, servers.name).get(planned.table.id, phase.UNKNOWN)
             if copied.phase is Phase.COPYING:  # rows of either definition would come to tables of the other one
                 raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)

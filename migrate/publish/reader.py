@@ -309,8 +309,7 @@ class TransactionReader:
         if is_begin(event.body):
             transaction.in_block = True
             return
-        temporary = bool(event.flags & binlog.FLAG_THREAD_SPECIFIC)
-        statement = parse_query(event.body, self._charsets, temporary=temporary)
+        statement = parse_query(event.body, self._charsets, temporary=bool(event.flags & binlog.FLAG_THREAD_SPECIFIC))
         word = first_word(statement.sql)
         if word == "BEGIN" or statement.sql.upper().startswith("XA START"):
             transaction.in_block = True

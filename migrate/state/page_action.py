@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -59,16 +58,15 @@ def end(connection: sa.Connection, migration: str, number: int, exit_code: int, 
 
 def newest(connection: sa.Connection, migration: str, most: int, *, outputs: bool = True) -> list[PageAction]:
     """The newest first. outputs: with what they said; else "" stands for it."""
-    names = ("number", "operator", "command", "began", "ended", "exit_code")
-    output = table.c.output if outputs else sa.literal("").label("output")
+    one = table.c
     rows = connection.execute(
-        sa.select(*(table.c[name] for name in names), output)
+        sa.select(one.number, one.operator, one.command, one.began, one.ended, one.exit_code)
+        .add_columns(one.output if outputs else sa.literal(""))
         .where(table.c.migration == migration)
         .order_by(table.c.number.desc())
         .limit(most)
     )
-    return [PageAction(one.number, one.operator, one.command, one.began, *_end_of(one)) for one in rows]
-
-
-def _end_of(row: Any) -> tuple[datetime | None, int | None, str]:
-    return row.ended, row.exit_code, row.output or ""
+    return [
+        PageAction(number, operator, command, began, ended, exit_code, said or "")
+        for number, operator, command, began, ended, exit_code, said in rows
+    ]

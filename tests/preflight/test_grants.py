@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -197,20 +198,26 @@ def test_all_privileges_are_no_right_to_give_them(target: Account) -> None:
     assert lacking(target, grants.of_cutover(target.server.flavour, ["x"], "read_only")) == []
 
 
+def of_one_table(target: Account, kafka: KafkaBroker, **table: object) -> dict[str, Any]:
+    """A config whose source and target are one server; the account is the target's."""
+    server, name = target.server, target.name
+    return raw_settings(
+        name=name,
+        state={**address(server), "database": f"{name}_state"},
+        sources=[{"name": "s", **address(server)}],
+        targets=[{"name": "x", **address(server), "user": target.user, "password": PASSWORD}],
+        databases={"ds": {"target": "x", "database": f"{name}_0"}},
+        kafka={"bootstrap": kafka.bootstrap},
+        tables=[{"name": f"{name}_0.t", "sharding": {"nodes": "ds.t"}, **table}],
+    )
+
+
 def test_a_reverse_stream_that_is_not_begun_needs_create_for_the_services_own_tables(
     target: Account, kafka: KafkaBroker
 ) -> None:
     server, name = target.server, target.name
     server.execute(f"CREATE DATABASE {name}_0", f"CREATE TABLE {name}_0.t (id INT PRIMARY KEY)")
-    reached = {**address(server), "user": target.user, "password": PASSWORD}
-    raw = raw_settings(
-        state={**address(server), "database": f"{name}_state"},
-        sources=[{"name": "s", **address(server)}],
-        targets=[{"name": "x", **reached}],
-        databases={"ds": {"target": "x", "database": f"{name}_0"}},
-        kafka={"bootstrap": kafka.bootstrap},
-        tables=[{"name": f"{name}_0.t", "sharding": {"nodes": "ds.t"}}],
-    )
+    raw = of_one_table(target, kafka)
     pattern = f"{name}_0".replace("_", "\\_")
     server.execute(f"REVOKE CREATE ON `{pattern}`.* FROM '{target.user}'@'%'")
     results = run(parse(raw, {}), services=True, reverse=True).results
@@ -225,19 +232,9 @@ def test_what_brings_statements_to_the_targets_is_asked_for_where_a_policy_does(
     """Lost: hours of lag: a publisher stopped in front of the first statement, as its account may not alter tables."""
     server, name = target.server, target.name
     server.execute(f"CREATE DATABASE {name}_0", f"CREATE TABLE {name}_0.t (id INT PRIMARY KEY)")
-    reached = {**address(server), "user": target.user, "password": PASSWORD}
 
     def lacks(ddl: object) -> set[str]:
-        raw = raw_settings(
-            name=name,
-            state={**address(server), "database": f"{name}_state"},
-            sources=[{"name": "s", **address(server)}],
-            targets=[{"name": "x", **reached}],
-            databases={"ds": {"target": "x", "database": f"{name}_0"}},
-            kafka={"bootstrap": kafka.bootstrap},
-            tables=[{"name": f"{name}_0.t", "ddl": ddl, "sharding": {"nodes": "ds.t"}}],
-        )
-        results = run(parse(raw, {}), services=True).results
+        results = run(parse(of_one_table(target, kafka, ddl=ddl), {}), services=True).results
         found = [one for one in results if one.check == "grants" and one.verdict is Verdict.PROBLEM]
         return {one.message.rpartition("lacks ")[2] for one in found if one.subject.startswith("target 'x'")}
 
