@@ -14,14 +14,14 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -325,12 +325,67 @@ def _command(
     os.chdir(cwd)
     _redirect(out, err)
     from migrate.cli.main import main
+    from migrate.commands import cutover_run
 
+    if {"cutover", "rollback"}.intersection(line):
+        setattr(cutover_run, "start_guardian", _Guardian())  # noqa: B010 (its type is that of a process)
     if stop is not None:
         from tests.flow.launcher import stop_at
 
         stop_at(*stop)
     main(line)
+
+
+class _Guardian:
+    """As much of `subprocess.Popen` as a cutover needs of its guardian, whose start would cost a second.
+
+    It is forked before the command has threads and connections, and waits until the command asks for it.
+    """
+
+    def __init__(self) -> None:
+        (theirs_in, ours_in), (ours_out, theirs_out) = os.pipe(), os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(ours_in)
+            os.close(ours_out)
+            _guard(theirs_in, theirs_out)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.stdin, self.stdout = os.fdopen(ours_in, "w"), os.fdopen(ours_out)
+
+    def __call__(self, config: Path, without: Collection[str]) -> _Guardian:
+        self.stdin.write(json.dumps([str(config), *without]) + "\n")
+        self.stdin.flush()
+        return self
+
+    def communicate(self) -> None:
+        with suppress(BrokenPipeError):  # it was killed
+            self.stdin.close()
+        self.stdout.read()
+        os.waitpid(self._pid, 0)
+
+
+def _guard(given: int, taken: int) -> NoReturn:
+    """The guardian in its fork, to its end."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(given, 0)
+        os.dup2(taken, 1)
+        os.close(given)
+        os.close(taken)
+        sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+        line = b""
+        while not line.endswith(b"\n"):  # not a byte more: the guardian reads the descriptor itself
+            if not (byte := os.read(0, 1)):
+                os._exit(0)
+            line += byte
+        from migrate.commands import cutover_guardian
+
+        code = cutover_guardian.main(*json.loads(line))
+        sys.stdout.flush()
+    finally:
+        os._exit(code)  # the frames below are the command's
 
 
 def _redirect(out: str, err: str) -> None:

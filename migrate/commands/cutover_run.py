@@ -109,13 +109,19 @@ def _end_left(settings: Settings, state: sa.Engine, say: Say, without: Collectio
     return True
 
 
+def start_guardian(config: Path, without: Collection[str]) -> subprocess.Popen[str]:
+    """The guardian's process, which is not in this one's session: it writes "ready" once it waits for its input to end.
+
+    config: its absolute path; without: servers that are gone for good.
+    """
+    command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config), *without]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
 @contextmanager
 def _guarded(config: Path, without: Collection[str]) -> Iterator[GuardianLine]:
     """A process of its own outlives this one, and gives writes back should this one be killed, or hang."""
-    command = [sys.executable, "-P", "-m", "migrate.commands.cutover_guardian", str(config.resolve()), *without]
-    guardian = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    guardian = start_guardian(config.resolve(), without)
     try:
         if guardian.stdin is None or guardian.stdout is None or guardian.stdout.readline() != "ready\n":
             raise ServerError(
