@@ -175,11 +175,11 @@ def _judged(plan: Plan) -> Iterator[Problem]:
         for one in plan.shards:
             if not one.witness:
                 yield _untold(one)
-    if plan.logical.verb is Verb.DROP:
+    if plan.logical.verb in (Verb.DROP, Verb.TRUNCATE):
         for one in plan.shards:
-            if one.around.children:
-                told = one.around.children[0][0]
-                yield Problem(f"{one.shard}: foreign key {told} refers to it", "drop that first")
+            itself = f" of {one.shard.database}.{one.shard.table}"
+            if others := [told for told, _ in one.around.children if not told.endswith(itself)]:
+                yield Problem(f"{one.shard}: foreign key {others[0]} refers to it", "drop that first")
 
 
 def _untold(one: ShardPlan) -> Problem:

@@ -16,15 +16,15 @@ from itertools import groupby
 import pymysql
 import sqlalchemy as sa
 
-from migrate.ddl import left_behind, load
+from migrate.ddl import left_behind, load, unreached
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement, read
-from migrate.ddl.step import Seen, StepJournal, look, step
-from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
+from migrate.ddl.step import Ended, Seen, StepJournal, look, step
+from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
-from migrate.mysql.errors import passes, text
+from migrate.mysql.errors import LOCK_WAIT, explain, number, passes, text
 from migrate.state import cutover, switch_lease
 from migrate.state import ddl as journal
 from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
@@ -98,10 +98,7 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
     with state.begin() as connection:
         last = journal.latest(connection, servers.name)
         if (last := left_behind.unended(connection, servers.name, last)) is not None:
-            raise PreflightError(
-                f"run {last.number} is not finished: {last.statement}",
-                hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",
-            )
+            raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=unreached.WAY_OUT)
         allowed, loses = str(plan.bound), "; ".join(plan.undo_loses)
         return journal.create(connection, servers.name, plan.logical.sql, allowed, loses, plan.rows())
 
@@ -144,6 +141,7 @@ class Runner:
     say: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     _failed: int = 0
+    _refused: dict[int, int] = field(default_factory=dict)
     _broken: list[BaseException] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -151,8 +149,8 @@ class Runner:
         """Until each shard table is as the goal says, or something stops it.
 
         bound: instead of what the run was begun with. Raises: StopError for a table that is neither old nor new, and
-        for a TRUNCATE that comes too late; ServerError where servers refused; what the state raises. Ctrl-C lets
-        statements that run come to their end.
+        for a TRUNCATE that comes too late; TableRefused where a server refused, ServerError for what may pass; what the
+        state raises. Ctrl-C lets statements that run come to their end.
         """
         with self.state.begin() as connection:
             self.still_ours(connection)
@@ -225,74 +223,68 @@ class Runner:
     def _one(self, work: _Work, row: ShardRow) -> None:
         """One shard table to its end; nothing is raised: what stops the run is kept for `_settled`."""
         try:
-            stage, detail = self._tried(work, row)
+            ended = self._tried(work, row)
         except BaseException as error:  # the others come to their end, too
             with self._lock:
                 self._broken.append(error)
             self.stop.set()
             return
-        self.changed(replace(row, stage=stage, detail=detail))
-        if stage is _REACHED[work.goal] or stage is Stage.WAITING:
+        self.changed(replace(row, stage=ended.stage, detail=ended.detail))
+        if ended.stage is _REACHED[work.goal] or ended.stage is Stage.WAITING:
             return
         with self._lock:
             self._failed += 1
-            if stage is Stage.ALTERED or self._failed >= self.limits.stop_after:
+            if not ended.passes:
+                self._refused[row.number] = ended.error
+            if ended.stage is Stage.ALTERED or self._failed >= self.limits.stop_after:
                 self.stop.set()
 
-    def _tried(self, work: _Work, row: ShardRow) -> tuple[Stage, str]:
+    def _tried(self, work: _Work, row: ShardRow) -> Ended:
         """Again with a longer pause while a lock, or the server, is not to be had."""
-        pause, why = _PAUSE_SECONDS, ""
+        pause, why, codes = _PAUSE_SECONDS, "", list[int]()
         for attempt in range(1, self.limits.attempts + 1):
             try:
                 return self._stepped(work, row)
             except (pymysql.MySQLError, OSError, ServerError) as error:
                 if not isinstance(error, ServerError) and not passes(error):
-                    raise
+                    raise explain(error, str(row)) from error
                 why = error.message if isinstance(error, ServerError) else text(error)
+                codes.append(number(error))
             if attempt == self.limits.attempts or self.stop.is_set():
                 break
             self.say(f"{row}: {why}; attempt {attempt + 1} in {pause:g} s")
             self.stop.wait(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+        if codes == [LOCK_WAIT] * self.limits.attempts:  # somebody keeps it: waiting longer is no remedy
+            return self._given_up(work, row, f"{why}, in each of {counted(len(codes), 'attempt')}", LOCK_WAIT)
         return self._given_up(work, row, why)
 
-    def _stepped(self, work: _Work, row: ShardRow) -> tuple[Stage, str]:
+    def _stepped(self, work: _Work, row: ShardRow) -> Ended:
         side = Side(row.side)
         lag = self.servers.lag if self.limits.lag is None else self.limits.lag
         with self.servers.session(side, row.server, lock_wait=self.limits.lock_wait) as session:
             if not load.wait(self.servers, session, self.limits.threads, lag, self.stop, self.say):
-                return Stage.WAITING, ""
+                return Ended(Stage.WAITING)
             self.changed(replace(row, stage=Stage.BEGUN if work.goal is Goal.NEW else Stage.UNDOING))
             return step(session, work.logical, row, work.goal, work.bound, work.notes)
 
     @staticmethod
-    def _given_up(work: _Work, row: ShardRow, why: str) -> tuple[Stage, str]:
+    def _given_up(work: _Work, row: ShardRow, why: str, error: int = 0) -> Ended:
         work.notes.end(row, Stage.FAILED, why)
-        return Stage.FAILED, why
+        return Ended(Stage.FAILED, why, error, passes=not error)
 
     def _settled(self, work: _Work, report: RunReport, *, paused: bool) -> RunReport:
         for error in self._broken:
             raise error
-        number, goal = report.run.number, report.run.goal
         if report.reached == len(report.rows) and self._came_back(work, report.rows):
-            report = found(self.servers, self.state, number)
+            report = found(self.servers, self.state, report.run.number)
         if report.reached == len(report.rows):
             with self.state.begin() as connection:
                 self.still_ours(connection)
-                journal.finish(connection, self.servers.name, number)
-            return found(self.servers, self.state, number)
-        told = f"run {number}: {report.reached} of {counted(len(report.rows), 'table')} are {goal}"
-        way_out = "`migrate ddl resume` continues it, `migrate ddl undo` takes it back"
-        for row in report.rows:
-            if row.stage is Stage.ALTERED:
-                raise StopError(
-                    f"{told}; {row} is neither as before the statement nor as after it: {row.detail}",
-                    hint=f"alter it by hand to either definition; then {way_out}",
-                    code=Code.DEFINITION,
-                )
-        failed = [row for row in report.rows if row.stage is Stage.FAILED]
-        if failed:
-            raise ServerError(f"{told}; {failed[0]}: {failed[0].detail}", hint=f"once that is mended, {way_out}")
+                journal.finish(connection, self.servers.name, report.run.number)
+            return found(self.servers, self.state, report.run.number)
+        if why := unreached.reason(report.run, report.rows, report.reached, self._refused):
+            raise why
         return RunReport(report.run, report.rows, paused=paused)
 
     def _came_back(self, work: _Work, rows: Sequence[ShardRow]) -> bool:
@@ -337,5 +329,5 @@ def stopped(report: RunReport) -> MigrateError | None:
     return ServerError(
         f"run {report.run.number} was stopped: {report.reached} of {counted(len(report.rows), 'table')} are"
         f" {report.run.goal}",
-        hint="`migrate ddl resume` continues it, `migrate ddl undo` takes it back",
+        hint=unreached.WAY_OUT,
     )

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 import pymysql
 import sqlalchemy as sa
@@ -65,14 +66,31 @@ class StepJournal:
             journal.end(connection, self.migration, self.run, row.number, stage, detail)
 
 
+class Ended(NamedTuple):
+    """What a shard table is behind a step, and why that is not the goal. error: the number of its server's, 0 for none.
+    passes: a later attempt may come to it."""
+
+    stage: Stage
+    detail: str = ""
+    error: int = 0
+    passes: bool = False
+
+
+class Refusal(NamedTuple):
+    """What a server says of a statement that it does not take, and the number of that; empty where it takes it."""
+
+    told: str = ""
+    error: int = 0
+
+
 class StillRunning(ServerError):  # noqa: N818 - it says what is so
     """An earlier statement on the table is not over."""
 
 
 def step(
     session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance, notes: StepJournal
-) -> tuple[Stage, str]:
-    """Bring a shard table to a goal; what it is now, and the reason where that is not the goal.
+) -> Ended:
+    """Bring a shard table to a goal; FAILED is said of what the server would refuse again.
 
     Raises: StillRunning; OwnershipLost; the driver's error for what passes: nothing is noted of that, and the step is
     to be repeated in a new session.
@@ -95,14 +113,15 @@ def step(
     seen, detail = look(session, logical, row)
     if seen is Seen.OTHER:
         return _ended(notes, row, Stage.ALTERED, detail)
-    if seen.value == goal.value or (seen is Seen.SAME and not refusal):
+    if seen.value == goal.value or (seen is Seen.SAME and not refusal.told):
         return _ended(notes, row, Stage.NEW if goal is Goal.NEW else Stage.OLD)
-    return _ended(notes, row, Stage.FAILED, refusal or "the server took the statement, and the table is as it was")
+    why = refusal.told or "the server took the statement, and the table is as it was"
+    return _ended(notes, row, Stage.FAILED, why, refusal.error)
 
 
-def _ended(notes: StepJournal, row: ShardRow, stage: Stage, detail: str = "") -> tuple[Stage, str]:
+def _ended(notes: StepJournal, row: ShardRow, stage: Stage, detail: str = "", error: int = 0) -> Ended:
     notes.end(row, stage, detail)
-    return stage, detail
+    return Ended(stage, detail, error)
 
 
 def _is_to_be_sent(seen: Seen, row: ShardRow, goal: Goal) -> bool:
@@ -140,20 +159,20 @@ def look(session: Connection, logical: LogicalStatement, row: ShardRow) -> tuple
     return Seen.OTHER, f"compared with before the run it {differing(Definition(row.before), now)}"
 
 
-def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance) -> str:
-    """Send the statement; what the server said where it did not take it. Raises the driver's error for what passes."""
-    refusal, allowed = "", f"--algorithm {bound.algorithm} --lock {bound.lock} is all that is allowed"
+def send(session: Connection, logical: LogicalStatement, row: ShardRow, goal: Goal, bound: Allowance) -> Refusal:
+    """Send the statement. Raises the driver's error for what passes."""
+    refusal, allowed = Refusal(), f"--algorithm {bound.algorithm} --lock {bound.lock} is all that is allowed"
     for level in _levels(row, goal, bound):
         try:
             session.execute_noted(_written(logical, row, goal, level).replace("%", "%%"))
-            return ""
+            return Refusal()
         except pymysql.MySQLError as error:
             if passes(error):
                 raise
-            refusal = text(error)
-            if number(error) not in HEAVIER:
+            refusal = Refusal(text(error), number(error))
+            if refusal.error not in HEAVIER:
                 return refusal
-    return f"{refusal} ({allowed})" if refusal else allowed
+    return refusal._replace(told=f"{refusal.told} ({allowed})" if refusal.told else allowed)
 
 
 def _levels(row: ShardRow, goal: Goal, bound: Allowance) -> list[Level]:

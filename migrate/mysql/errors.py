@@ -37,10 +37,13 @@ LOAD_FORBIDDEN = frozenset({1148, 3948, 4166})
 """`local_infile` is off at the server: MariaDB, MySQL, MariaDB since 10.5."""
 ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 UNKNOWN_DATABASE = 1049
+_OF_LOGIN = frozenset({1045, 1698})
 LOCK_WAIT = 1205
 NO_SUCH_COLUMN = 1054
 NO_SUCH_TABLE = 1146
 READ_ONLY = 1290
+REFERRED_TO = 1701
+"""A TRUNCATE of a table that a foreign key refers to."""
 
 # Worth the same statement again on a new or the same connection: the server is away, busy, read-only
 # for a while, or chose this transaction as the victim.
@@ -84,6 +87,16 @@ def passes(error: BaseException) -> bool:
     return isinstance(error, pymysql.MySQLError) and number(error) in PASSING
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether a server answered, and says the same of the same statement again; not of a login, whose password may be
+    under change."""
+    return isinstance(error, Refused) or (
+        isinstance(error, ServerError)
+        and error.__cause__ is not None
+        and number(error.__cause__) in ACCESS_DENIED - _OF_LOGIN
+    )
+
+
 def unreachable(error: BaseException | None) -> bool:
     """Whether the server itself is away or going down, rather than refusing us."""
     return isinstance(error, OSError) or (error is not None and number(error) in _NO_CONNECTION | _SHUTTING_DOWN)
@@ -99,7 +112,7 @@ def explain(error: BaseException, what: str) -> ServerError:
         return ServerError(f"{what}: {text(error)}", hint=error.hint)
     if code == CR.CR_SSL_CONNECTION_ERROR:
         return ServerError(f"{what}: {text(error)}; nothing was sent", hint=_NO_TLS)
-    if code == 1045 or code == 1698:
+    if code in _OF_LOGIN:
         return ServerError(
             f"{what}: wrong user or password ({text(error)})", hint="check user and password in the config"
         )

@@ -19,9 +19,11 @@ from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
 from migrate.ddl.statement import read, without_level
+from migrate.ddl.unreached import TableRefused
 from migrate.kafka.reader import PartitionReader
-from migrate.model.errors import Code, PreflightError, StopError
+from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.partition import Partition
+from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, REFERRED_TO, is_refusal
 from migrate.mysql.quoting import table as quoted_table
 from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
@@ -42,12 +44,21 @@ _BY_HAND = (
     "make the target tables the same by hand, set tables[].ddl: ignore for the table, and start again"
     " (docs/operations.md#altering-a-table)"
 )
+_END_RUN = "`migrate ddl resume` then ends the run"
+_LIMITS = Limits()
+_MENDS = {
+    **dict.fromkeys(ACCESS_DENIED, "grant what is missing (docs/grants.md#ddl-over-shards)"),
+    LOCK_WAIT: "end the session that keeps the table locked (`SHOW FULL PROCESSLIST` at its server)",
+    REFERRED_TO: "drop the foreign key that refers to the table",
+}
+"""What ends a refusal, by the number of the server's error."""
 
 
 def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
     """Run a statement over the target tables of a table; whether that was done before the process is to stop.
 
-    lease: that is held meanwhile. Raises: StopError where it is not run there; ServerError; OwnershipLost.
+    lease: that is held meanwhile. Raises: StopError where it is not run there; ServerError for what may pass, to be
+    tried again; OwnershipLost.
     """
     log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
     if not _consumed(runtime, lease, planned):
@@ -113,7 +124,7 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                 servers,
                 state,
                 lease.still_ours,
-                Limits(),
+                _LIMITS,
                 lambda row: log.info("shard table", table=str(row), stage=row.stage.value),
                 lambda line: log.warning(line),
                 runtime.stop,
@@ -122,6 +133,10 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     except Busy:
         raise
     except (PreflightError, StopError) as error:
+        raise _not_run(wanted, error) from error
+    except ServerError as error:
+        if not is_refusal(error):
+            raise
         raise _not_run(wanted, error) from error
 
 
@@ -139,10 +154,14 @@ def _statement(wanted: ToBeApplied) -> str:
     raise StopError("the tables that change their names are alike", code=Code.STATEMENT)
 
 
-def _not_run(wanted: ToBeApplied, error: PreflightError | StopError) -> StopError:
-    by_hand = COPY_AGAIN if wanted.empties else _BY_HAND
+def _not_run(wanted: ToBeApplied, error: MigrateError) -> StopError:
+    mend, others = error.hint, [COPY_AGAIN if wanted.empties else _BY_HAND]
+    if isinstance(error, TableRefused):
+        what = _MENDS.get(error.number, "mend what the server names")
+        mend = f"{what}, and start again: the run is continued"
+        others += [] if wanted.empties else [_END_RUN]
     return StopError(
         f"{wanted.message}; it is not run at the targets (ddl: apply): {error.message}",
-        hint=f"{error.hint}; or {by_hand}",
+        hint=f"{mend}; or {'; '.join(others)}",
         code=Code.STATEMENT,
     )

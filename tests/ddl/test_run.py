@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from migrate.ddl import runner
 from migrate.ddl.runner import RunReport
+from migrate.ddl.unreached import TableRefused
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import PreflightError, ServerError, StopError
 from migrate.state import ddl as journal
@@ -52,8 +53,9 @@ def test_a_table_that_the_server_refuses_stops_the_run_and_the_others_stay_old(m
     *_, (server, database_, table) = made.tables()
     server.execute(f"UPDATE {table} SET v = 'a'", database=database_)
     plan = made.plan("ALTER TABLE orders ADD UNIQUE KEY one_v (v)")
-    with pytest.raises(ServerError, match=r"[23] of 4 tables are new.*uplicate entry"):
+    with pytest.raises(TableRefused, match=r"[23] of 4 tables are new.*uplicate entry") as refused:
         made.run(plan)  # which may be over before the other server's last one begins
+    assert refused.value.number == 1062
     assert sorted(made.stages()) in (["failed", "new", "new", "new"], ["failed", "new", "new", "waiting"])
     server.execute(f"UPDATE {table} SET v = id", database=database_)
     assert made.go().reached == 4
@@ -90,8 +92,9 @@ def test_a_table_that_is_as_before_again_keeps_a_run_from_its_end(made: Shards) 
     made.run(made.plan(), first=2)
     (server, database_), *_ = made.places
     server.execute("ALTER TABLE orders_1 DROP COLUMN note", database=database_)
-    with pytest.raises(ServerError, match=r"3 of 4 tables are new; .*orders_1: it is as before again"):
+    with pytest.raises(ServerError, match=r"3 of 4 tables are new; .*orders_1: it is as before again") as again:
         made.go()
+    assert not isinstance(again.value, TableRefused)
     assert made.go().reached == 4
     assert made.columns() == NEW
 
@@ -135,8 +138,9 @@ def test_a_table_that_is_locked_is_tried_again(made: Shards) -> None:
     with closing(server.connect(database_)) as other, other.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM orders_0")
-        with pytest.raises(ServerError, match=r"[Ll]ock wait timeout"):
+        with pytest.raises(TableRefused, match=r"[Ll]ock wait timeout.*, in each of 1 attempt \(") as refused:
             made.run(plan, attempts=1)
+        assert refused.value.number == 1205
         assert made.columns()[0] == OLD[0]
         threading.Timer(1.5, other.rollback).start()
         assert made.go().reached == 4

@@ -1,0 +1,120 @@
+"""Statements that the targets refuse to get (`ddl: apply`): the publisher ends with the way out, or tries again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from publishing import Publishing
+
+from migrate.ddl.runner import Limits
+from migrate.model.coordinate import Coordinate
+from migrate.model.errors import Code, ServerError, StopError
+from migrate.processes import applied_statements
+from migrate.processes.runtime import Runtime
+from migrate.publish.schema.policy import ToBeApplied
+from sandbox.broker import KafkaBroker
+from sandbox.stack import Sandbox
+from tests.helpers import unique
+
+PASSWORD = "a-password-of-a-test"
+TRIED = "CREATE, ALTER, INDEX, DROP, SELECT, INSERT"
+OTHERS = "SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX, TRIGGER, LOCK TABLES"
+
+
+@pytest.fixture
+def main(box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
+    made = Publishing(box.source, box.targets[0], kafka)
+    made.raw["tables"][0]["ddl"] = {"columns": "apply", "truncate": "apply"}
+    made.other.execute(f"INSERT INTO {made.name}_target.t VALUES (1, 'a'), (2, 'b')")
+    yield made
+    made.close()
+
+
+def brought(main: Publishing, sql: str = "") -> bool:
+    """What a publisher does with a statement that it came to; a TRUNCATE without one."""
+    stopped = StopError(f"a statement may change {main.database}.t: {sql or 'TRUNCATE t'}", code=Code.STATEMENT)
+    since, empties = Coordinate(0, 1, 400, 0), not sql
+    sql = sql or f"TRUNCATE TABLE `{main.database}`.`t`"
+    wanted = ToBeApplied(stopped, (main.database, "t"), sql, since, empties=empties)
+    with main.lease() as (leases, held, stop):
+        runtime = Runtime(main.settings, "publish:main", main.state, leases, stop)
+        (planned,) = runtime.plan().tables.values()
+        return applied_statements.apply(runtime, held.name, wanted, planned)
+
+
+def rows(main: Publishing) -> int:
+    return int(main.other.query(f"SELECT COUNT(*) FROM {main.name}_target.t")[0][0])
+
+
+@pytest.mark.parametrize(
+    ("sql", "lacks", "held"), [("", "DROP", "ALTER"), ("ALTER TABLE t ADD COLUMN n INT", "ALTER", "DROP")]
+)
+def test_a_grant_that_is_missing_stops_by_name_and_the_run_goes_on_once_it_is_given(
+    main: Publishing, sql: str, lacks: str, held: str
+) -> None:
+    """Lost: hours of lag, as the process began again and again with a line of its log as the only sign."""
+    user, target = unique("refused"), f"{main.name}_target"
+    main.other.execute(
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY '{PASSWORD}'",
+        f"GRANT PROCESS ON *.* TO '{user}'@'%'",
+        f"GRANT {TRIED} ON `_migrate_trial_{main.name}`.* TO '{user}'@'%'",
+        f"GRANT {OTHERS}, {held} ON `{target}`.* TO '{user}'@'%'",
+    )
+    main.raw["targets"][0] |= {"user": user, "password": PASSWORD}
+    for _ in range(2):
+        with pytest.raises(StopError) as refused:
+            brought(main, sql)
+        assert "it is not run at the targets (ddl: apply): run 1: 0 of 1 table are new" in refused.value.message
+        assert f"; t0/{target}.t: {lacks} command denied" in refused.value.message
+        assert refused.value.message.endswith("(error 1142)")
+        way_out = "grant what is missing (docs/grants.md#ddl-over-shards), and start again: the run is continued; or "
+        assert refused.value.hint.startswith(way_out)
+        assert ("start a new migration" in refused.value.hint) == (not sql)
+        assert ("`migrate ddl resume` then ends the run" in refused.value.hint) == bool(sql)
+    main.other.execute(f"GRANT {lacks} ON `{target}`.* TO '{user}'@'%'")
+    assert brought(main, sql)
+    assert rows(main) == (2 if sql else 0)
+    main.other.execute(f"DROP USER '{user}'@'%'")
+
+
+def test_a_lock_that_never_comes_and_a_foreign_key_stop_by_name(
+    main: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(applied_statements, "_LIMITS", Limits(lock_wait=1, attempts=2))
+    target = f"{main.name}_target"
+    with closing(main.other.connect(target)) as session, session.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM t")
+        with pytest.raises(StopError, match=r"t0/.*_target\.t: .*\(error 1205\), in each of 2 attempts \(") as locked:
+            brought(main)
+        assert locked.value.hint.startswith("end the session that keeps the table locked")
+    child = f"CREATE TABLE {target}.c (id INT PRIMARY KEY, CONSTRAINT f FOREIGN KEY (id) REFERENCES {target}.t (id))"
+    main.other.execute(child)
+    with pytest.raises(StopError, match=r"t0/.*_target\.t: .*error 1701") as referred:
+        brought(main)
+    assert referred.value.hint.startswith("drop the foreign key that refers to the table, and start again")
+    main.other.execute(f"DROP TABLE {target}.c")
+    assert brought(main)
+    assert rows(main) == 0
+
+
+def test_a_table_that_others_refer_to_is_seen_before_any_is_emptied(main: Publishing) -> None:
+    target = f"{main.name}_target"
+    main.other.execute(
+        f"ALTER TABLE {target}.t ADD p INT, ADD CONSTRAINT own FOREIGN KEY (p) REFERENCES {target}.t (id)",
+        f"CREATE TABLE {target}.c (id INT PRIMARY KEY, CONSTRAINT f FOREIGN KEY (id) REFERENCES {target}.t (id))",
+    )
+    with pytest.raises(StopError, match=rf"t0/{target}\.t: foreign key f of {target}\.c refers to it"):
+        brought(main)
+    main.other.execute(f"DROP TABLE {target}.c")
+    assert brought(main)
+
+
+@pytest.mark.parametrize("wrong", [{"port": 1}, {"password": "another-password"}])
+def test_a_server_that_does_not_answer_is_tried_again(main: Publishing, wrong: dict[str, Any]) -> None:
+    main.raw["targets"][0] |= wrong
+    with pytest.raises(ServerError):  # with which a process is started again
+        brought(main)
