@@ -36,7 +36,7 @@ from migrate.state import compared, database, leading, phase, since_verification
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
 from migrate.state.switch import Side
-from migrate.target import chunk_fence, roles
+from migrate.target import chunk_fence, filled, roles
 from migrate.target.create import create_own_tables, create_place, refuse_unlike, tables_in
 from migrate.target.lanes import Lanes
 from migrate.target.pool import TargetPool
@@ -202,7 +202,8 @@ def _create_targets(
             _create_databases(connection, here)
         with closing(lanes):
             futures = [
-                lanes.submit(partial(_create_here, used=used, wanted=wanted[used], changes=changes)) for used in here
+                lanes.submit(partial(_create_here, name=settings.name, used=used, wanted=wanted[used], changes=changes))
+                for used in here
             ]
             wait(futures)
             for counts, notes in (future.result() for future in futures if future.exception() is None):
@@ -296,7 +297,7 @@ def _create_databases(connection: Connection, wanted: Sequence[TargetDatabase]) 
 
 
 def _create_here(
-    pool: TargetPool, used: TargetDatabase, wanted: Sequence[tuple[_Wanted, Place]], changes: TableChanges
+    pool: TargetPool, name: str, used: TargetDatabase, wanted: Sequence[tuple[_Wanted, Place]], changes: TableChanges
 ) -> tuple[Counter[TableId], list[str]]:
     """The service's tables in one database, and every place in it. Returns how many places of each table were made, and
     what the server notes of them."""
@@ -305,6 +306,7 @@ def _create_here(
     connection = pool.get(used)
     with explained(f"{connection.name}, database {used.database}"):
         create_own_tables(connection)
+        filled.note(connection, name, {place.table: filled.empties(name, one.planned) for one, place in wanted})
         present = tables_in(connection)
     for one, place in wanted:
         with explained(str(place)):

@@ -14,7 +14,7 @@ from migrate.state import ddl as journal
 from migrate.state import position, switch
 from migrate.state.ddl import DdlRun
 from migrate.state.switch import Side
-from migrate.target import fence, roles
+from migrate.target import fence, filled, roles
 from migrate.target.roles import NotStandby, Role
 from migrate.target.routing import PlannedTable
 
@@ -60,8 +60,8 @@ def refuse_late(connection: sa.Connection, migration: str, run: DdlRun) -> None:
 
 def refuse_at_targets(servers: Servers, planned: PlannedTable, since: Coordinate) -> None:
     """Of a TRUNCATE that stands at a place in a source's log. Raises NotStandby where applications are at the targets
-    (invariant standby-only), StopError where these have rows from behind it: the state lost that they were emptied, and
-    what came since would be taken for repeats when it comes again; ServerError."""
+    (invariant standby-only), StopError where these have rows of another migration, or rows from behind it: the state
+    lost that they were emptied, and what came since would be taken for repeats when it comes again; ServerError."""
     for used in planned.databases:
         with servers.session(Side.TARGET, used.target, used.database) as session, explained(session.name):
             held = roles.look(session, servers.name)
@@ -69,6 +69,8 @@ def refuse_at_targets(servers: Servers, planned: PlannedTable, since: Coordinate
                 raise roles.missing(session.name, servers.name)
             if held.role is Role.ACTIVE:
                 raise NotStandby(held, f"{used.target}/{used.database}")
+            for shared in filled.shared(session, servers.name, used, [planned]):
+                raise StopError(shared.told, hint=shared.mend, code=Code.STATEMENT)
             if fence.is_beyond(session, servers.name, planned.table.source, since):
                 raise StopError(
                     f"{used.target}/{used.database} has changes from behind it: was the state database put back?",

@@ -98,7 +98,7 @@ def test_a_table_that_cannot_be_read_costs_its_own_checks_alone() -> None:
     first, later = (named(known, At.SOURCE, "s", checks) for checks in (FOR_INIT, BEYOND_INIT))
     assert [one for one in first if one.endswith((".t", ".u"))] == ["table shop.t", "table shop.u", "generated shop.u"]
     of_tables = [one for one in later if one.endswith((".t", ".u"))]
-    order = ("space", "counters", "sharding", "misplaced", "broadcast", "table", "trial")
+    order = ("space", "counters", "sharding", "misplaced", "broadcast", "truncate", "table", "trial")
     assert of_tables == [f"{check} shop.u" for check in order]
 
 

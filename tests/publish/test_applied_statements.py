@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from publishing import Publishing
 
+from migrate.commands.init import initialise
 from migrate.ddl.runner import Limits
 from migrate.model.coordinate import Coordinate
-from migrate.model.errors import Code, ServerError, StopError
+from migrate.model.errors import Code, PreflightError, ServerError, StopError
+from migrate.preflight import run as preflight
 from migrate.processes import applied_statements
 from migrate.processes.runtime import Runtime
 from migrate.publish.schema.policy import ToBeApplied
+from migrate.settings import parse
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.helpers import unique
@@ -118,3 +121,50 @@ def test_a_server_that_does_not_answer_is_tried_again(main: Publishing, wrong: d
     main.raw["targets"][0] |= wrong
     with pytest.raises(ServerError):  # with which a process is started again
         brought(main)
+
+
+# -- tables that two migrations fill
+
+
+def beside(main: Publishing, truncate: str) -> dict[str, Any]:
+    """The config of another migration, from a table of its own to the same target table; its state is elsewhere."""
+    name = unique("beside")
+    main.source.execute(f"CREATE TABLE {main.database}.u LIKE {main.database}.t")
+    state = {**main.raw["state"], "database": f"{name}_state"}
+    table = {"name": f"{main.database}.u", "sharding": {"nodes": "ds_0.t"}, "ddl": {"truncate": truncate}}
+    return {**main.raw, "name": name, "state": state, "tables": [table]}
+
+
+def test_no_migration_empties_what_another_one_fills(main: Publishing) -> None:
+    """Lost: every row of a target table that another migration had brought, at a TRUNCATE of this one's source."""
+    target = f"{main.name}_target"
+    main.other.execute(f"DELETE FROM {target}.t")
+    main.raw["tables"][0]["ddl"] = {"truncate": "stop"}
+    initialise(main.settings)
+    raw = beside(main, "apply")
+    told = (
+        f"t0/{target}.t is filled by migration '{main.name}' too, and `ddl: {{truncate: apply}}` of"
+        f" {main.database}.u would empty it"
+    )
+    found = [one for one in preflight.run(parse(raw, {}), services=True).results if one.check == "truncate"]
+    assert [one.message for one in found] == [told]
+    with pytest.raises(PreflightError) as refused:
+        initialise(parse(raw, {}))
+    assert refused.value.message.startswith(told)
+    assert refused.value.hint.startswith("take `truncate: apply` out, or give each migration target tables of its own")
+
+    raw["tables"][0]["ddl"] = {"truncate": "stop"}
+    initialise(parse(raw, {}))  # two that never empty it may share it
+    main.raw["tables"][0]["ddl"] = {"truncate": "apply"}  # and nobody ran init for that
+    with pytest.raises(StopError, match=f"not run at the targets .*t is filled by migration '{raw['name']}' too"):
+        brought(main)
+    forgotten = f"DELETE FROM {target}._migrate_filled WHERE migration = '{raw['name']}'"
+    main.other.execute(forgotten)  # as an earlier program's init left it
+    with pytest.raises(StopError, match=f"may be filled by migration '{raw['name']}' too, of which no tables"):
+        brought(main)
+    main.other.execute(f"DELETE FROM {target}._migrate_role WHERE migration = '{raw['name']}'")
+    assert brought(main)
+    initialise(main.settings)
+    with pytest.raises(PreflightError, match=r"too, whose `ddl: \{truncate: apply\}` would empty it"):
+        initialise(parse(raw, {}))
+    main.other.execute(f"DROP DATABASE {raw['name']}_state", f"DROP DATABASE IF EXISTS {raw['name']}_state_shadow")

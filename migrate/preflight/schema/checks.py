@@ -30,6 +30,7 @@ from migrate.preflight.schema import (
     broadcast,
     cascades,
     charsets,
+    emptied,
     existing,
     foreign_keys,
     full_text,
@@ -237,6 +238,7 @@ FILLED_AT_NODES = declare_each(
 )
 DEFINITIONS = declare_each("table", Group.SCHEMA, At.SOURCE, _PLANNED, _definition, AT_SOURCE_PLANNED)
 SAMPLES = declare_each("trial", Group.SCHEMA, At.SOURCE, _TO_BE_MADE, _sample, AT_SOURCE_PLANNED)
+PARTITIONED = emptied.PARTITIONED
 FULL_TEXT_AT_SOURCE = declare("full text", Group.SCHEMA, At.SOURCE, _full_text, AT_SOURCE_PLANNED)
 
 
@@ -318,6 +320,7 @@ _EXISTING = Subjects(_existing, lambda there: there.database)
 
 EXISTING = declare("target table", Group.SCHEMA, At.TARGET, _find_existing, AT_TARGET_PLANNED)
 EXISTING_TABLES = declare("target table", Group.SCHEMA, At.TARGET, _existing_tables, AT_TARGET_PLANNED)
+SHARED = emptied.SHARED
 LETTER_CASE = declare("names", Group.SCHEMA, At.TARGET, _letter_case, AT_TARGET_PLANNED)
 MIXED_FLAVOURS = declare("flavour", Group.SCHEMA, At.TARGET, _mixed_flavours, AT_TARGET_PLANNED)
 FOREIGN_KEYS_AT_TARGET = declare_each(
