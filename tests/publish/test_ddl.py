@@ -38,6 +38,8 @@ def known(sql: str) -> Ddl:
         ("RENAME TABLE t TO e.u, u TO t", "RENAME TABLE `x`.`s0` TO `x`.`s2`, `x`.`s1` TO `x`.`s0`"),
         ("DROP TABLE IF EXISTS t, e.u CASCADE", "DROP TABLE IF EXISTS `x`.`s0`, `x`.`s2` CASCADE"),
         ("TRUNCATE /* t */ t", "TRUNCATE /* t */ `x`.`s0`"),
+        ("TRUNCATE t WAIT 5 REUSE STORAGE", "TRUNCATE `x`.`s0` WAIT 5 REUSE STORAGE"),
+        ("TRUNCATE t DROP STORAGE NOWAIT;", "TRUNCATE `x`.`s0` DROP STORAGE NOWAIT;"),
         ("CREATE UNIQUE INDEX t USING BTREE ON u (t)", "CREATE UNIQUE INDEX t USING BTREE ON `x`.`s1` (t)"),
         ("DROP INDEX u ON t", "DROP INDEX u ON `x`.`s0`"),
         (
@@ -151,6 +153,9 @@ def test_temporary_tables_are_nobodys(sql: str) -> None:
         "RENAME TABLE t TO u x",
         "ALTER TABLE t COMMENT 'open",
         "DROP TABLE /* t",
+        "TRUNCATE TABLE t PARTITION (p0)",
+        "TRUNCATE TABLE t, u",
+        "TRUNCATE t DROP PARTITION",
     ],
 )
 def test_what_cannot_be_read_is_an_error(sql: str) -> None:

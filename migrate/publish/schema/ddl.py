@@ -81,9 +81,21 @@ def parse(sql: str, found: Sequence[Token], database: str) -> Ddl | None:
     if cursor.word("RENAME"):
         return _rename(sql, cursor) if cursor.word("TABLE", "TABLES") else None
     if cursor.word("TRUNCATE"):
-        cursor.word("TABLE")
-        return Ddl(Verb.TRUNCATE, sql, (cursor.table(),))
+        return _truncate(sql, cursor)
     return None
+
+
+def _truncate(sql: str, cursor: TokenCursor) -> Ddl:
+    """Of the whole table: what else may stand behind its name leaves rows, for all that is known."""
+    cursor.word("TABLE")
+    emptied = cursor.table()
+    cursor.wait()
+    if cursor.word("DROP", "REUSE") and not cursor.word("STORAGE"):  # MariaDB's, of no effect
+        raise ValueError("it empties the table in another way than is known")
+    cursor.wait()
+    if cursor.rest:
+        raise ValueError(f"{cursor.rest[0].text!r} stands behind the table's name")
+    return Ddl(Verb.TRUNCATE, sql, (emptied,))
 
 
 def _create(sql: str, cursor: TokenCursor) -> Ddl | None:
