@@ -10,6 +10,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from migrate.ddl.definition import normal
+from migrate.ddl.inverse import inverse
 from migrate.model.errors import PreflightError, StopError
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import Connection, connect
@@ -138,6 +140,20 @@ def test_odd_names_of_the_table_and_its_copy(source: tuple[Connection, str], nam
     connection.execute(create_as(show_create(connection, database, name), f"{name}2"))
     table = load_table(connection, "s", database, f"{name}2")
     assert [column.name for column in table.columns] == ["id", "v"]
+
+
+def test_a_vector_index_of_mariadb_comes_along() -> None:
+    """As 11.8 prints it; the servers of these tests are older."""
+    keys = "  PRIMARY KEY (`id`),\n  VECTOR KEY `v` (`v`) `M`=8 `DISTANCE`=cosine\n"
+    body = f"(\n  `id` int(11) NOT NULL,\n  `v` vector(3) NOT NULL,\n{keys}) ENGINE=InnoDB"
+    assert create_as(strip(f"CREATE TABLE `t` {body}"), "t_0") == f"CREATE TABLE `t_0` {body}"
+    before = normal(f"CREATE TABLE `t` {body}", "t", {})
+    after = normal(f"CREATE TABLE `t` {body.replace(keys, '  PRIMARY KEY (`id`)' + chr(10))}", "t", {})
+    assert list(before.keys) == ["", "`v`"]
+    assert before.key_leading(["`v`"]) is None, "it serves no foreign key"
+    assert inverse(before, after, {name: name for name in before.columns}) == (
+        "ADD VECTOR KEY `v` (`v`) `M`=8 `DISTANCE`=cosine",
+    )
 
 
 def test_a_statement_of_another_form_stops() -> None:
