@@ -4,7 +4,7 @@ import base64
 import os
 import shlex
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from sandbox import state, unsynced
 from sandbox.binaries import java, kafka_classpath
+from sandbox.paths import kafka_classes
 from sandbox.ports import HOST, free_port, require_free
 from sandbox.process import Child
 from sandbox.server import Server
@@ -86,13 +87,20 @@ class Accounts:
         return [argument for one in made for argument in ("--add-scram", one)]
 
 
+def _archived() -> list[str]:
+    """Options with which the JVM maps Kafka's classes, where they were archived."""
+    if not kafka_classes().exists():
+        return []
+    return [f"-XX:SharedArchiveFile={kafka_classes()}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+
 class KafkaBroker(Server):
     """One broker under the directory `root`; start, stop, kill and start again on the same data and ports.
 
     `port`: TCP port on 127.0.0.1; without one the port used before on this data, or a free one.
     SANDBOX_KAFKA_JVM in the environment: further options of its JVM.
     `properties`: broker properties on top of sandbox.settings. `accounts`: without them everybody may do everything,
-    in plain. `timeout`: seconds a start may take.
+    in plain. `jvm`: options instead of those that bring Kafka's classes along. `timeout`: seconds a start may take.
     """
 
     def __init__(
@@ -103,6 +111,7 @@ class KafkaBroker(Server):
         port: int | None = None,
         properties: Mapping[str, str | int] | None = None,
         accounts: Accounts | None = None,
+        jvm: Sequence[str] | None = None,
         timeout: float = 120.0,
     ) -> None:
         self.root = root.resolve()
@@ -110,6 +119,7 @@ class KafkaBroker(Server):
         self.timeout = timeout
         self.host = HOST
         self.accounts = accounts
+        self._jvm = jvm
         secured = accounts.properties() if accounts is not None else {}
         self.properties: dict[str, str | int] = {**KAFKA_PROPERTIES, **secured, **(properties or {})}
         self._memory = self.root / "server.json"
@@ -169,6 +179,7 @@ class KafkaBroker(Server):
             f"-Xmx{KAFKA_HEAP_MB}m",
             "-XX:+UseSerialGC",  # less memory and fewer threads than the default on small machines
             "-XX:+ExitOnOutOfMemoryError",
+            *(_archived() if self._jvm is None else self._jvm),
             *shlex.split(os.environ.get("SANDBOX_KAFKA_JVM", "")),
             f"-Dlog4j2.configurationFile={self.root / 'log4j2.properties'}",
             "-cp",

@@ -11,7 +11,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 def cache_dir() -> Path:
     """Downloads: SANDBOX_CACHE, or `.sandbox/cache` in the project, which `make distclean` removes."""
     given = os.environ.get("SANDBOX_CACHE")
-    return Path(given).resolve() if given else PROJECT / ".sandbox" / "cache"
+    return Path(given or PROJECT / ".sandbox" / "cache").resolve()
 
 
 def run_dir() -> Path:
@@ -27,6 +27,11 @@ def mysql_root() -> Path:
 def kafka_lib() -> Path:
     """Directory of Kafka's jar files (see sandbox/install/kafka.py)."""
     return cache_dir() / f"kafka-{KAFKA_VERSION}" / "lib"
+
+
+def kafka_classes() -> Path:
+    """Kafka's classes as the JVM maps them into memory (see sandbox/install/kafka_classes.py)."""
+    return kafka_lib().with_name("classes.jsa")
 
 
 def axe() -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sandbox import faketime, unsynced
 from sandbox.binaries import java_version, which
 from sandbox.galera import LIBRARY
-from sandbox.install import browser, mysql, promtool, releases
+from sandbox.install import browser, kafka_classes, mysql, promtool, releases
 from sandbox.install.jars import Jars
 from sandbox.install.kafka import KAFKA
 from sandbox.install.shardingsphere import SHARDINGSPHERE
@@ -87,6 +87,7 @@ def install(flavours: Iterable[Flavour]) -> None:
                 one.install()
         if Flavour.MYSQL in wanted and not mysql.is_installed():
             mysql.install()
+        kafka_classes.install()
         if set(wanted) == set(Flavour):  # the tests
             promtool.install()
     say(f"installed: {', '.join(wanted)}, kafka, java (cache: {cache_dir()})")
