@@ -57,8 +57,8 @@ def foreign_list(context: typer.Context, as_json: Json = False) -> None:
         return
     for one in found:
         key = "every key" if one["key"] is None else f"key {key_json(one['key'])}"  # type: ignore[arg-type]
-        kind = "written there while it was standby" if one["kind"] == "foreign" else "came after the switch"
-        out.print(f"{one['side']} '{one['server']}' {one['table']} {key}: {kind}, at {one['coordinate']}", markup=False)
+        where = f"{one['side']} '{one['server']}' {one['table']} {key}"
+        out.print(f"{where}: {foreign_writes.KINDS[str(one['kind'])]}, at {one['coordinate']}", markup=False)
     if total > len(found):
         out.print(f"and {total - len(found):,} more")
     if found:

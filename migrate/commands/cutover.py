@@ -7,9 +7,10 @@ the state; after it there is only the way on.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 
-from migrate.commands import cutover_check
+from migrate.commands import cutover_check, preconditions
 from migrate.commands.cutover_context import CutoverContext
 from migrate.commands.cutover_end import CutoverEnd
 from migrate.commands.cutover_freeze import Freeze
@@ -19,8 +20,10 @@ from migrate.cutover.freeze_deadline import GuardianLine
 from migrate.cutover.journal import CutoverReport, Journal
 from migrate.cutover.lock import nobody_came
 from migrate.cutover.phase_hooks import Phase, StepHooks
+from migrate.model.errors import MigrateError
 from migrate.state import cutover
-from migrate.state.cutover import SwitchDirection
+from migrate.state.cutover import StepState, SwitchDirection
+from migrate.state.switch import Side
 from migrate.target import broadcast
 
 
@@ -77,16 +80,19 @@ class Cutover:
         context, report, limits = self._context, self._report, self._context.settings.cutover
         report.rehearsed = rehearse
         self._journal.hooks = self._hooks()
-        with self._journal.part("check"):
-            cutover_check.check(context)
         with ExitStack() as until:
-            comparison = None if context.without else until.enter_context(closing(self._comparison()))
-            if comparison is not None:
-                with self._journal.part("catch up"):
-                    comparison.catch_up()
-            self._begin(comparison)
-            watch.run(report.run)
-            cutover_check.hurry(context, context.stream, context.other)
+            with self._ended_when_refused():
+                with self._journal.part("check"):
+                    if context.without:
+                        self._give_up(watch)
+                    cutover_check.check(context)
+                comparison = None if context.without else until.enter_context(closing(self._comparison()))
+                if comparison is not None:
+                    with self._journal.part("catch up"):
+                        comparison.catch_up()
+                self._begin(comparison)
+                watch.run(report.run)
+                cutover_check.hurry(context, context.stream, context.other)
             began = time.monotonic()
             freeze = Freeze(context, self._journal, report, comparison, began)
             try:
@@ -102,6 +108,7 @@ class Cutover:
                 self._end.rehearsal(began)
             else:
                 self.finish(report.run, began)
+                self._note_unread()
             watch.settled()
         return report
 
@@ -115,6 +122,7 @@ class Cutover:
         context = self._context
         lost_server.refuse_answering(context.stream.sources, context.without)
         with context.state.connect() as connection:
+            self._report.notes += lost_server.notes_of_waiting(connection, context.stream, context.without)
             return lost_server.delivered(connection, context.stream, context.without)
 
     def finish(self, run: int, began: float | None = None) -> None:
@@ -137,11 +145,47 @@ class Cutover:
         context = self._context
         return StreamComparison(context.stream, context.state, context.plan, context.settings.cutover, context.say)
 
+    def _give_up(self, watch: GuardianLine) -> None:
+        """The run begins before its check: until it ends the stream asks the lost servers for no row, and partitions
+        that wait for one go on. Raises: as `check`."""
+        context, name = self._context, self._context.settings.name
+        preconditions.refuse_elsewhere(context.state, name, context.side)
+        lost_server.refuse_answering(context.stream.sources, context.without)
+        with context.state.begin() as connection:
+            context.still_ours(connection)
+            nobody_came(name, context.side, connection)
+            number = cutover.begin(connection, name, context.direction)
+            for server, upto in lost_server.delivered(connection, context.stream, context.without).items():
+                cutover.write(connection, name, number, cutover.without(server), StepState.BEGUN, upto)
+        self._report.run = self._journal.run = number
+        watch.run(number)
+        cutover_check.unblock(context)
+
+    @contextmanager
+    def _ended_when_refused(self) -> Iterator[None]:
+        """Before the freeze: a run that went without a server ends, and the stream asks that server again."""
+        try:
+            yield
+        except BaseException as error:
+            if self._report.run:
+                self.give_back(self._report.run, error.message if isinstance(error, MigrateError) else "")
+            raise
+
+    def _note_unread(self) -> None:
+        """The rows that a lost server may have, for the operator."""
+        context = self._context
+        if context.without:
+            with context.state.connect() as connection:
+                kept = "source" if context.side is Side.TARGET else "target"
+                self._report.notes += lost_server.notes_of_unread(connection, context.stream, f"{kept}s")
+
     def _begin(self, comparison: StreamComparison | None) -> None:
         """The run, if everything is still as it was checked; that may have been long ago."""
         context, name = self._context, self._context.settings.name
         with context.state.begin() as connection:
             context.still_ours(connection)
-            nobody_came(name, context.side, connection)
+            if not self._report.run:
+                nobody_came(name, context.side, connection)
             refuse_copied_since(connection, context.stream.name, context.plan, comparison)
-            self._report.run = self._journal.run = cutover.begin(connection, name, context.direction)
+            if not self._report.run:
+                self._report.run = self._journal.run = cutover.begin(connection, name, context.direction)

@@ -9,9 +9,11 @@ from migrate.commands import foreign, preconditions
 from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import entered_side, lost_server, side_roles, whole_logs
 from migrate.cutover.catch_up import pass_up_to
-from migrate.model.errors import ServerError
+from migrate.model.errors import Code, ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.settings import Settings
+from migrate.state import migration as migrations
+from migrate.state import stop_reason
 from migrate.state.cutover import SwitchDirection
 from migrate.status import late_triggers, readiness
 from migrate.verify.catch_up import CatchUp
@@ -67,6 +69,26 @@ def hurry(context: CutoverContext, *streams: Settings) -> None:
     for stream in streams:
         hurrier(stream, context.state)(seconds)
     time.sleep(_NOTICED)
+
+
+def unblock(context: CutoverContext) -> None:
+    """Until the stream has gone on where it waited for rows of a server that is given up, and has what was logged, or
+    `check.wait_seconds` are over: what holds it back then is for `check` to name. Raises ServerError."""
+    stream, seconds = context.stream, context.settings.check.wait_seconds
+    with context.state.connect() as connection:
+        if not lost_server.waiting(connection, stream):
+            return
+    context.say("the stream goes on without the rows of the lost server")
+    hurrier(stream, context.state)(seconds)
+    catch_up = CatchUp(stream, context.state, [server.name for server in context.servers])
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not catch_up.passed():
+        with context.state.begin() as connection:
+            halted = stop_reason.every(connection, stream.name)
+            if any(stop_reason.is_partition(one.process) and one.code != Code.SOURCE for one in halted):
+                return
+            migrations.ask_retry(connection, stream.name)
+        time.sleep(_NOTICED)
 
 
 def drain(context: CutoverContext, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> CatchUp:

@@ -99,6 +99,8 @@ class Freeze:
 
     def _roles(self) -> None:
         context = self._context
+        # A server that came back would lack the version with which all others are frozen.
+        lost_server.refuse_answering(context.stream.sources, context.without, _SOON)
         if self._catch_up is not None:
             pass_up_to(self._catch_up.again(), self._left())  # a row may have been asked for meanwhile
         with context.state.begin() as connection:
@@ -143,7 +145,7 @@ class Freeze:
             for one in (context.stream.name, context.other.name):
                 compared.note(connection, one, consumed_total.prefixes(connection, one))
         for server, upto in lost_server.delivered(connection, context.stream, context.without).items():
-            cutover.write(connection, name, run, f"without {server}", StepState.DONE, upto)
+            cutover.write(connection, name, run, cutover.without(server), StepState.DONE, upto)
 
     def _still_running(self, connection: sa.Connection) -> None:
         """Raises OwnershipLost, ServerError when somebody else may have ended this run."""

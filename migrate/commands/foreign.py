@@ -25,7 +25,7 @@ from migrate.mysql.errors import explained
 from migrate.settings import Settings
 from migrate.state import foreign, leading, position
 from migrate.state import migration as migrations
-from migrate.state.foreign import ForeignWrite
+from migrate.state.foreign import ForeignWrite, Kind
 from migrate.target.home import named
 from migrate.target.refresh_request import bring
 from migrate.target.routing import Plan, PlannedTable
@@ -37,6 +37,13 @@ from migrate.verify.recheck import hurrier
 
 _CHECKS_SECONDS = (0.0, 0.3, 0.6, 1.2)
 """Before each comparison of a key that differs: the stream that leads may be bringing it."""
+
+
+KINDS = {
+    Kind.FOREIGN.value: "written there while it was standby",
+    Kind.LATE.value: "came after the switch",
+    Kind.UNREAD.value: "a lost server may have it",
+}
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from migrate.merge import unread_rows
 from migrate.merge.cascades import Cascades
 from migrate.merge.defects import as_stop
 from migrate.merge.folder import Folder
 from migrate.merge.owned import OwnedPartition
 from migrate.merge.planner import Planner
 from migrate.merge.resolver import Resolver
-from migrate.merge.shares import Folded, Parts, Resolved, Share
+from migrate.merge.shares import Answer, Folded, Parts, Resolved, Share
 from migrate.merge.skipped_rows import SkippedRows
 from migrate.merge.standby_guard import StandbyGuard
 from migrate.merge.table_versions import History, Layouts
@@ -32,6 +33,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, StopError
 from migrate.model.message import CANAL, Received
 from migrate.settings import Settings
+from migrate.state.foreign import ForeignWrite
 from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.notes import Notes
 from migrate.state.pending_markers import PendingMarkers
@@ -75,17 +77,18 @@ class Merger:
         sides: StandbyGuard | None = None,
         waits: PendingMarkers | None = None,
         notes: Notes | None = None,
+        given_up: Callable[[], frozenset[str]] | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
         again for ever. waits: keeps markers of foreign keys for later; without it there are none. notes: counts what
-        these two write in the state."""
+        these two write in the state. given_up: the sources that a cutover goes without now."""
         self._settings = plan.settings
         self._sides = sides
         self._notes = notes
         self._busy = threading.Lock()
         self._owned: dict[Partition, OwnedPartition] = {}
         self._targets = TargetSessions(plan, stop)
-        self._sources = SourceRows(plan.settings, where_read)
+        self._sources = SourceRows(plan.settings, where_read, given_up)
         self._layouts = Layouts(history, plan)
         skipped = SkippedRows(plan, skips)
         self._folder = Folder(plan, self._layouts, history, skipped, left_out)
@@ -215,11 +218,16 @@ class Merger:
 
     def _plan(self, resolved: Resolved) -> Share:
         share = self._planner.plan(resolved)
-        if self._sides is not None and share.folded.foreign:
-            self._sides.note([share.folded.owned.partition], share.folded.foreign)
+        self._note_foreign(share, share.folded.foreign, resolved.answers)
         if self._cascades is not None and share.folded.of_parents:
             self._cascades.note_unlogged(share.folded)
         return share
+
+    def _note_foreign(self, share: Share, found: Iterable[ForeignWrite], answers: Iterable[Answer] = ()) -> None:
+        """List what is carried nowhere, and the rows that a lost server may have: before anything is consumed."""
+        if self._sides is not None:
+            unread = (one for answer in answers for one in unread_rows.listed(answer))
+            self._sides.note([share.folded.owned.partition], [*found, *unread])
 
     def _write(self, work: Mapping[TargetDatabase, Sequence[Part]]) -> Written:
         return self._writer.write(work)
@@ -236,7 +244,7 @@ class Merger:
                 "a marker came to a consumer that follows no foreign keys", hint="please report it", code=Code.MESSAGE
             )
         if self._sides is not None:
-            self._sides.note([partition], self._cascades.foreign(share.folded))
+            self._note_foreign(share, self._cascades.foreign(share.folded))
 
         def write(parts: Parts) -> Mapping[Partition, MigrateError]:
             written = self._write({database: [part] for database, part in parts.items()})
@@ -245,9 +253,10 @@ class Merger:
             return written.failed
 
         for table, asked, meant in self._cascades.found(share):
-            answer = self._resolver.read(table, asked)
+            answer = self._resolver.read(table, asked, share.folded.fold)
             parts = self._planner.plan_more(share, answer)
-            self._cascades.lead_on(partition, table, [*asked], meant, answer.rows_by_key)
+            self._note_foreign(share, (), [answer])
+            self._cascades.lead_on(partition, table, [*answer.rows], meant, answer.rows_by_key)
             if failed := write(parts):
                 return Written(done, failed)
         return Written(done, write(self._planner.plan_end(share, touched)))

@@ -13,7 +13,6 @@ from migrate.model.change import Key, NoChange
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.model.message import Row
-from migrate.model.table import TableId
 from migrate.target.decide import Intent
 from migrate.target.equal_keys import EqualKeys
 from migrate.target.groups import misplaced, name_of
@@ -39,8 +38,11 @@ class Planner:
         owned, parts = folded.owned, dict[TargetDatabase, Part]()
         share = Share(folded, parts, resolved.late, holds=bool(resolved.held))
         marks = share.marks
+        unwritten = {id_: set(keys) for id_, keys in resolved.held.items()}
+        for answer in resolved.answers:
+            unwritten.setdefault(answer.planned.noted_as.id, set()).update(answer.unread)
         for place, planned, every in folded.fold.places():
-            held = resolved.held.get(planned.noted_as.id, frozenset())
+            held = unwritten.get(planned.noted_as.id)
             intents = [one for one in every if one.key not in held] if held else every
             if not intents:
                 continue
@@ -72,7 +74,7 @@ class Planner:
 
     def _add_answers(self, parts: Parts, owned: OwnedPartition, marks: Marks, answers: Sequence[Answer]) -> None:
         for answer in answers:
-            for holder, rows in self._by_holder(answer).values():
+            for holder, rows in self._by_holder(answer):
                 for place, intents in self._refreshed(holder, rows, answer.asked).items():
                     if intents:
                         self._work(parts, owned, marks, holder, place).refreshed += intents
@@ -82,9 +84,10 @@ class Planner:
             for database, part in parts.items():  # written only while the databases' roles are what they were before
                 part.version = versions.get(database)
 
-    def _by_holder(self, answer: Answer) -> dict[TableId, tuple[PlannedTable, dict[Key, Row | None]]]:
-        """Each key's row by the table that has it; a key that none has, by the table that was asked for."""
-        rows: dict[TableId, tuple[PlannedTable, dict[Key, Row | None]]] = {}
+    def _by_holder(self, answer: Answer) -> Iterable[tuple[PlannedTable, dict[Key, Row | None]]]:
+        """Each key's row by the table that has it, with its columns at one time; a key that none has, by the table that
+        was asked for."""
+        rows: dict[int, tuple[PlannedTable, dict[Key, Row | None]]] = {}
         for key, held in answer.rows.items():
             if len(held) > 1:
                 names = ", ".join(name_of(one) for one, _ in held)
@@ -102,8 +105,8 @@ class Planner:
                 told = misplaced(holder, belongs)
                 self._skipped.skip_or_raise(answer.planned.table, key, told, "as its source has it")
                 continue
-            rows.setdefault(holder.table.id, (holder, {}))[1][key] = row
-        return rows
+            rows.setdefault(id(holder), (holder, {}))[1][key] = row
+        return rows.values()
 
     def _refreshed(
         self, planned: PlannedTable, rows: Mapping[Key, Row | None], asked: Asked

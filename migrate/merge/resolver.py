@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import structlog
 
+from migrate.merge import unread_rows
+from migrate.merge.fold import Fold
 from migrate.merge.group_conflicts import Asked, Doubt
 from migrate.merge.shares import Answer, Folded, Refreshes, Resolved
 from migrate.merge.table_versions import Layouts
@@ -43,8 +45,10 @@ class Resolver:
         late: Refreshes = {
             id_: (table, _everywhere(asked)) for id_, (table, asked) in folded.refreshes.items() if waits(table)
         }
-        answers = [self.read(*one) for id_, one in folded.refreshes.items() if id_ not in late]
-        return Resolved(folded, answers, late)
+        answers = [self.read(*one, folded.fold) for id_, one in folded.refreshes.items() if id_ not in late]
+        # A change that takes a row away from a source is not written before it is known whether a lost one has the row.
+        held = {id_: frozenset(asked) for id_, (_, asked) in late.items()} if self._sources.given_up else {}
+        return Resolved(folded, answers, late, held)
 
     def ask_more(self, resolved: Resolved, found: RowsNotAsked, waits: Callable[[PlannedTable], bool]) -> Resolved:
         """Keys are read again, at further tables too: their rows at the target are of those. Where the table waits,
@@ -66,11 +70,19 @@ class Resolver:
         if later:
             late = {**late, id_: (newest, _everywhere(asked))}
             held = {**held, id_: held.get(id_, frozenset()) | found.keys.keys()}
-        answers = [self.read(*one) for name, one in refreshes.items() if name not in late]
+        fold = resolved.folded.fold
+        answers = [self.read(*one, fold) for name, one in refreshes.items() if name not in late]
         return Resolved(replace(resolved.folded, refreshes=refreshes), answers, late, held)
 
-    def read(self, table: PlannedTable, asked: Asked) -> Answer:
-        """What the sources have of some keys now. Raises: StopError when they do not tell."""
+    def read(self, table: PlannedTable, asked: Asked, fold: Fold) -> Answer:
+        """What the sources have of some keys now; fold: of the share that asks. Raises: StopError when they do not
+        tell."""
+        answer = self._read(table, asked)
+        if lost := self._sources.given_up:
+            return unread_rows.settled(answer, self._plan.members(table), fold, lost)
+        return answer
+
+    def _read(self, table: PlannedTable, asked: Asked) -> Answer:
         keys = [*asked]
         for database in table.databases:
             if database not in self._versions:

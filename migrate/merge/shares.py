@@ -60,6 +60,7 @@ class Answer:
     rows: Mapping[Key, HeldRows]
     versions: Mapping[TargetDatabase, int]  # of roles, from before the rows were read
     tables: Mapping[Key, frozenset[TableId] | None] = field(default_factory=dict)  # that were asked; None: all
+    unread: Mapping[Key, TableId] = field(default_factory=dict)  # that only a lost server may have
 
     @property
     def rows_by_key(self) -> dict[Key, list[Row]]:

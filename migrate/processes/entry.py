@@ -33,7 +33,7 @@ from migrate.processes.same_keys import alike_in
 from migrate.publish.publisher import Publisher
 from migrate.publish.schema.policy import ToBeApplied
 from migrate.settings import Settings
-from migrate.state import database, left_out_messages, position
+from migrate.state import database, leading, left_out_messages, position
 from migrate.state import migration as migrations
 from migrate.state.clock import StateClock
 from migrate.state.database import in_transaction
@@ -143,6 +143,7 @@ def consume(settings: Settings) -> None:
             sides,
             PendingMarkers(notes, settings.name),
             notes,
+            lambda: in_state(lambda connection: leading.given_up(connection, settings.name)),
         )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()

@@ -55,7 +55,7 @@ steps = sa.Table(
     sa.Column("migration", sa.String(48), primary_key=True),
     sa.Column("run", sa.Integer, primary_key=True),
     sa.Column("entry", sa.Integer, primary_key=True),
-    sa.Column("step", sa.String(24)),
+    sa.Column("step", sa.String(64)),
     sa.Column("stage", sa.String(8)),
     sa.Column("at", sa.DateTime),
     sa.Column("detail", sa.Text),
@@ -70,6 +70,9 @@ blocks = sa.Table(
     sa.Column("ending", sa.Text),
     sa.Column("run", sa.Integer),
 )
+
+
+_WITHOUT = "without "
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,20 @@ def journal(connection: sa.Connection, migration: str, run: int) -> list[Journal
         .order_by(steps.c.entry)
     )
     return [JournalEntry(row[0], StepState(row[1]), row[2], row[3] or "") for row in rows]
+
+
+def without(server: str) -> str:
+    """The step of the journal that says that a run goes without a server."""
+    return f"{_WITHOUT}{server}"
+
+
+def given_up(connection: sa.Connection, migration: str, direction: SwitchDirection) -> frozenset[str]:
+    """The servers that the run under way in a direction goes without; none once it gives writes back, or is over."""
+    run = latest(connection, migration)
+    if run is None or run.direction is not direction or run.outcome not in (Outcome.RUNNING, Outcome.SWITCHED):
+        return frozenset()
+    named = [one.step for one in journal(connection, migration, run.number)]
+    return frozenset(step.removeprefix(_WITHOUT) for step in named if step.startswith(_WITHOUT))
 
 
 def blocked(connection: sa.Connection, migration: str, side: Side) -> list[Block]:

@@ -1,4 +1,5 @@
-"""Writes that no stream carries: made at a side while it was standby, or had for a side that was active by then.
+"""Writes that no stream carries: made at a side while it was standby, had for a side that was active by then, or at a
+server that was lost.
 
 Each key is listed until both sides were found equal. A switch waits for that.
 """
@@ -49,6 +50,8 @@ class Kind(StrEnum):
     """Written at a side while it was standby, by somebody else than the stream."""
     LATE = "late"
     """Read by the stream before, and had for a side where applications write by now."""
+    UNREAD = "unread"
+    """A lost server may have its row, and a cutover goes without that server: the standby side keeps what it had."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from migrate.model.command import Command, Direction
 from migrate.model.errors import Code, PreflightError, ServerError, StopError
 from migrate.state import cutover, switch
 from migrate.state import migration as migrations
-from migrate.state.cutover import Outcome
+from migrate.state.cutover import Outcome, SwitchDirection
 from migrate.state.switch import Side
 
 
@@ -26,6 +26,13 @@ def is_switching(connection: sa.Connection, name: str) -> bool:
     """Whether a cutover or rollback is under way."""
     run = cutover.latest(connection, migrations.reverse_of(connection, name) or name)
     return run is not None and run.open
+
+
+def given_up(connection: sa.Connection, name: str) -> frozenset[str]:
+    """The servers that this stream reads and that the cutover or rollback under way goes without (`--without`)."""
+    of = migrations.reverse_of(connection, name)
+    left_by = SwitchDirection.TO_SOURCES if of else SwitchDirection.TO_TARGETS
+    return cutover.given_up(connection, of or name, left_by)
 
 
 def version(connection: sa.Connection, name: str) -> int:

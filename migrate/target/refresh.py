@@ -80,10 +80,19 @@ HeldRows = list[tuple[PlannedTable, Row]]
 class SourceRows:
     """Rows as the sources hold them now, read with locks. Not shared between threads."""
 
-    def __init__(self, settings: Settings, where_read: Callable[[], Settings] | None = None) -> None:
-        """where_read: where each source's publisher reads it now; without it, as the settings are."""
+    def __init__(
+        self,
+        settings: Settings,
+        where_read: Callable[[], Settings] | None = None,
+        ask_given_up: Callable[[], frozenset[str]] | None = None,
+    ) -> None:
+        """where_read: where each source's publisher reads it now; without it, as the settings are. ask_given_up: which
+        sources a cutover goes without now; without it none."""
         self._settings = settings
         self._where_read = where_read
+        self._ask_given_up = ask_given_up
+        self.given_up: frozenset[str] = frozenset()
+        """Those that the last read did not ask: it says nothing of their rows."""
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
         self._logs: dict[str, bool] = {}  # by source, whether cascades are in its log
@@ -99,6 +108,8 @@ class SourceRows:
     def _read(self, planned: PlannedTable, keys: Sequence[Key]) -> dict[Key, Row | None]:
         table = planned.table
         found: dict[Key, Row | None] = dict.fromkeys(keys)
+        if table.source in self.given_up:
+            return found
         size = _KEYS if table.key_is_exact else 1  # else only the server can tell which row is meant
         try:
             for start in range(0, len(keys), size):
@@ -162,6 +173,8 @@ class SourceRows:
         """
         self._follow()
         table = planned.table
+        if table.source in self.given_up:
+            return []
         try:
             return [
                 key_of(row, table.key, table.full_name) for row in self._where(planned, condition, table.key_columns)
@@ -170,15 +183,21 @@ class SourceRows:
             raise self._unread(table, error) from error
 
     def logs_cascades(self, source: str) -> bool:
-        """Whether a source's log has what its foreign keys change. Raises StopError when it does not answer."""
+        """Whether a source's log has what its foreign keys change; not known of one that is given up. Raises StopError
+        when it does not answer."""
         self._follow()
+        if source in self.given_up:
+            return False
         if source not in self._logs:
             self._logs[source] = self._asked(source, logs_cascades, "for its foreign keys")
         return self._logs[source]
 
-    def log_end(self, source: str, incarnation: int) -> Coordinate:
-        """Behind which a source's log has nothing. Raises StopError when it does not answer."""
+    def log_end(self, source: str, incarnation: int) -> Coordinate | None:
+        """Behind which a source's log has nothing; None: it is given up, and no more of it is published. Raises
+        StopError when it does not answer."""
         self._follow()
+        if source in self.given_up:
+            return None
         end = self._asked(source, log_end, "where its log ends")
         return Coordinate(incarnation, file_number(end.file), end.pos - 1, 0)
 
@@ -201,7 +220,10 @@ class SourceRows:
         )
 
     def _follow(self) -> None:
-        """Ask the servers that the changes come from: another one may have more, or less."""
+        """Ask the servers that the changes come from: another one may have more, or less. And none that is given up, as
+        the state says now: what is read behind that is read by it."""
+        if self._ask_given_up is not None:
+            self.given_up = self._ask_given_up()
         if self._where_read is None:
             return
         now = self._where_read()

@@ -15,6 +15,9 @@ from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
 from tests.forked import Child
 
+AWAY = ("rollback", "--without", "t1")
+UNREAD = {("5009", "unread"), ("5013", "unread")}
+
 
 @pytest.mark.timeout(600)
 def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
@@ -26,6 +29,8 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
         ask("cutover")
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'at t0')")
         one.write_at_target(1, "INSERT INTO orders_1 VALUES (5003, 1, 7, 'at t1')")
+        one.write_at_target(0, "INSERT INTO orders_1 VALUES (5009, 2, 7, 'to t1'), (5013, 2, 7, 'deleted')")
+        one.write_at_target(1, "INSERT INTO orders_1 VALUES (5011, 1, 7, 'to t0')")
         ask("--reverse", "drain", "--timeout", str(SLOW))
         assert "'t1' answers" in refused(one, "--without", "t1", "--yes")
         assert "no server there is named 'main'" in refused(one, "--without", "main")
@@ -34,7 +39,13 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
         try:
             one.write_at_target(1, "INSERT INTO orders_1 VALUES (5005, 1, 7, 'unread')")
             one.write_at_target(0, "INSERT INTO orders_1 VALUES (5007, 2, 7, 'read')")
+            one.write_at_target(1, "INSERT INTO orders_1 VALUES (5009, 1, 8, 'moved there')")
+            one.write_at_target(1, "DELETE FROM orders_1 WHERE id = 5011")
             gone.kill()
+            one.write_at_target(0, "DELETE FROM orders_1 WHERE id IN (5009, 5013)")
+            one.write_at_target(0, "INSERT INTO orders_1 VALUES (5011, 2, 9, 'moved here')")
+            blocked = "SELECT process FROM halt WHERE process LIKE 'consume: %' AND code = 'source'"
+            wait(lambda: flow.state_of(blocked), "the rows that left t0 to be looked for at t1")
             said = refused(one)
             assert "source 't1': " in said
             page = flow.migration.do("status")
@@ -42,6 +53,7 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
             assert "`migrate --reverse status` says more" in said
             told = flow.migration.do("rollback", "--without", "t1")
             assert "'t1': up to " in told
+            assert "of the stream blocked, as rows cannot be read again" in told
             assert "nothing was changed" in told
             assert one.side() == "target"
 
@@ -52,13 +64,25 @@ def test_applications_leave_a_target_that_is_gone_and_what_is_lost_is_told(
             assert "processes still run" in refused(one, "--abandon", "--without", "t1", command="finish")
             rows = flow.source_rows(box.source)
             assert [key for key in (5001, 5003, 5005, 5007) if key in rows] == [5001, 5003, 5007]
-            journal = flow.state_of("SELECT detail FROM cutover_step WHERE step = 'without t1'")
-            assert journal[0][0] in told
+            assert rows[5011] == (5011, 2, 9, "moved here")
+            assert rows[5009] == (5009, 2, 7, "to t1"), "its last values that were at the source"
+            assert rows[5013] == (5013, 2, 7, "deleted"), "or moved to t1: nothing tells"
+            left = [f'{flow.name}_0.orders_1 key ["{key}"]' for key in (5009, 5013)]
+            assert [one_row in done for one_row in left] == [True, True], done
+            assert {(*row["key"], row["kind"]) for row in ask("foreign", "list")["listed"]} == UNREAD
+            journal = flow.state_of("SELECT stage, detail FROM cutover_step WHERE step = 'without t1'")
+            assert [stage for stage, _ in journal] == ["begun", "done"]
+            assert journal[0][1] in told
         finally:
             gone.start()
         flow.child("back-t1-again", "--reverse", "publish", "--source", "t1")
-        wait(lambda: ask("foreign", "list")["count"], "what a server that comes back after all has to be listed")
-        assert [(row["key"], row["kind"]) for row in ask("foreign", "list")["listed"]] == [(["5005"], "late")]
+        wait(
+            lambda: (
+                {(*row["key"], row["kind"]) for row in ask("foreign", "list")["listed"]}
+                == UNREAD | {("5005", "late"), ("5009", "late"), ("5011", "late")}
+            ),
+            "what a server that comes back after all has to be listed",
+        )
         assert 5005 not in flow.source_rows(box.source), "over an application's row, perhaps"
         flow.drain()
         assert "no verification of all tables was clean" in refused(one, command="cutover")
@@ -133,6 +157,47 @@ def test_a_target_that_is_lost_before_it_is_opened_is_left_again(
             assert (one.side(), one.source_writable()) == ("source", True)
         finally:
             gone.start()
+
+
+@pytest.mark.long  # about 60 s a server
+@pytest.mark.timeout(600)
+def test_a_server_that_comes_back_before_the_switch_is_asked_again_and_the_rows_kept_meanwhile_hold_the_next_one(
+    box: Sandbox, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    with switched(box, kafka, tmp_path) as one:
+        flow, ask = one.flow, one.flow.migration.ask
+        ask("verify")
+        ask("cutover")
+        one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'deleted'), (5003, 2, 7, 'later')")
+        ask("--reverse", "drain", "--timeout", str(SLOW))
+        gone, held = box.targets[1], tmp_path / "held"
+        gone.kill()
+        try:
+            one.write_at_target(0, "DELETE FROM orders_1 WHERE id = 5001")
+            half = Child("half", tmp_path / "half.log", Path.cwd())
+            line = launcher.command(
+                flow.migration, "hold", "migrate.commands.cutover_freeze:Freeze._roles", 1, *AWAY, "--yes"
+            )
+            half.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+            wait(held.exists, "the rollback to have drained")
+        finally:
+            gone.start()
+        held.unlink()
+        assert half.wait(2 * SLOW)
+        said = half.log.read_text("utf-8")
+        assert "writes are given back: 't1' answers" in said
+        assert (one.side(), one.writable()) == ("target", ["target"])
+        flow.child("back-t1-again", "--reverse", "publish", "--source", "t1")
+        one.write_at_target(0, "DELETE FROM orders_1 WHERE id = 5003")
+        ask("--reverse", "drain", "--timeout", str(SLOW))
+        rows = flow.source_rows(box.source)
+        assert (5001 in rows, 5003 in rows) == (True, False), "the second was looked for at t1"
+        assert "1 row" in refused(one)
+        flow.migration.do("foreign", "discard", "--all")
+        assert 5001 not in flow.source_rows(box.source)
+        assert flow.differences(box.source) == []
+        ask("--reverse", "verify")
+        assert "switched: applications are at the sources" in flow.migration.do("rollback")
 
 
 def refused(one: Switched, *options: str, command: str = "rollback") -> str:
