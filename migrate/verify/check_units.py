@@ -55,14 +55,17 @@ def together(plan: Plan) -> list[tuple[PlannedTable, ...]]:
 
 
 def begun(connection: sa.Connection, plan: Plan) -> list[tuple[PlannedTable, ...]]:
-    """Those that have rows to be compared: a table whose copy has begun, a group of which every copy is done."""
+    """Those that have rows to be compared: a table whose copy has begun, a group of which every copy is done and whose
+    tables have the same columns."""
     phases = phase.every(connection, plan.settings.name)
     members = membership.every(connection, plan.settings.name)
     found = []
     for tables in together(plan):
         stages = {phases.get(one.table.id, Phase.CREATED) for one in tables}
         waits = any((member := members.get(one.table.id)) is not None and not member.begun for one in tables)
-        if not waits and (stages == {Phase.COPIED} or (stages == {Phase.COPYING} and not tables[0].group)):
+        unlike = any(one.table.columns != tables[0].table.columns for one in tables)  # until all have a statement
+        ready = stages == {Phase.COPIED} or (stages == {Phase.COPYING} and not tables[0].group)
+        if ready and not waits and not unlike:
             found.append(tables)
     return found
 
