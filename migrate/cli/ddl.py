@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -189,10 +190,11 @@ def status(context: typer.Context, number: Number = None, as_json: Json = False)
     servers = _servers(context)
     with database.opened(servers.state) as state:
         found = runner.found(servers, state, number)
+        group = None if servers.settings is None else shards.progress_of(servers.settings, state, found.run.number)
     if as_json:
-        print_json(run_json(found))
+        print_json(run_json(found) | {"group": None if group is None else asdict(group)})
     else:
-        tell_run(found)
+        tell_run(found, group)
 
 
 def _servers(context: typer.Context, nodes: str | None = None, rule: Path | None = None) -> Servers:

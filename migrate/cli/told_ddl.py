@@ -16,10 +16,12 @@ from rich.table import Table
 from migrate.cli.options import out
 from migrate.ddl.plan import Plan, ShardPlan
 from migrate.ddl.runner import RunReport
+from migrate.ddl.shards import GroupProgress
 from migrate.model.words import counted
 from migrate.state.ddl import ShardRow, Stage
 from migrate.terminal import Printable, console
 
+_NAMED = 8  # source tables of a group
 _SHOWN = 40
 """Shard tables in a progress table: more do not fit on a screen, and those that are over go first."""
 
@@ -105,8 +107,8 @@ def run_json(report: RunReport) -> dict[str, Any]:
     return {**asdict(report.run), "paused": report.paused, "counts": counts, "shards": rows}
 
 
-def tell_run(report: RunReport) -> None:
-    """Print a run and each of its shard tables."""
+def tell_run(report: RunReport, group: GroupProgress | None = None) -> None:
+    """Print a run and each of its shard tables. group: that has the statement by it."""
     run = report.run
     out.print(f"run {run.number}: {run.statement}", markup=False)
     for row in report.rows:
@@ -114,6 +116,10 @@ def tell_run(report: RunReport) -> None:
         detail = f": {row.detail}" if row.detail else ""
         out.print(f"  {row.side} {row}: {row.stage}{ended}{detail}", markup=False)
     out.print(summary(report), markup=False)
+    if group is not None and group.left:
+        more = f" and {len(group.left) - _NAMED} more" if len(group.left) > _NAMED else ""
+        named = f"{', '.join(group.left[:_NAMED])}{more}"
+        out.print(f"group {group.name}: the same statement is still to come at {named}", markup=False)
 
 
 def summary(report: RunReport) -> str:

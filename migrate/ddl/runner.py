@@ -25,9 +25,10 @@ from migrate.ddl.step import Ended, Seen, StepJournal, look, step
 from migrate.model.errors import MigrateError, PreflightError, ServerError
 from migrate.model.words import counted
 from migrate.mysql.errors import LOCK_WAIT, explain, number, passes, text
-from migrate.state import cutover, switch_lease
+from migrate.state import cutover, ddl_member, switch_lease
 from migrate.state import ddl as journal
 from migrate.state.ddl import DdlRun, Goal, ShardRow, Stage
+from migrate.state.ddl_member import GroupStatement
 from migrate.state.switch import Side
 from migrate.state.switch_lease import Busy, SwitchLease
 
@@ -90,8 +91,9 @@ def held(servers: Servers, state: sa.Engine) -> Iterator[SwitchLease]:
         yield lease
 
 
-def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
-    """Write a run and its shard tables down; returns its number. Under the lease. Raises PreflightError."""
+def begin(servers: Servers, state: sa.Engine, plan: Plan, of: GroupStatement | None = None) -> int:
+    """Write a run and its shard tables down; returns its number. Under the lease. of: the statement of a table of a
+    group that it brings to the targets. Raises PreflightError."""
     plan.refuse()
     if not plan.shards:
         raise PreflightError("there is no shard table to alter", hint="`migrate ddl plan` shows which ones are meant")
@@ -100,7 +102,10 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan) -> int:
         if (last := left_behind.unended(connection, servers.name, last)) is not None:
             raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=unreached.WAY_OUT)
         allowed, loses = str(plan.bound), "; ".join(plan.undo_loses)
-        return journal.create(connection, servers.name, plan.logical.sql, allowed, loses, plan.rows())
+        run = journal.create(connection, servers.name, plan.logical.sql, allowed, loses, plan.rows())
+        if of is not None:
+            ddl_member.note(connection, servers.name, run, of)
+        return run
 
 
 def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunReport:

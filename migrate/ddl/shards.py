@@ -16,8 +16,9 @@ from migrate.settings import Settings
 from migrate.sharding.places import Place
 from migrate.sharding.rule import places_in, places_of
 from migrate.sharding.shardingsphere import RuleFile
-from migrate.state import finished, switch
+from migrate.state import ddl_member, finished, switch
 from migrate.state.switch import Side
+from migrate.target.groups import name_of
 from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
 
@@ -135,6 +136,27 @@ def at_targets(planned: PlannedTable) -> Wanted:
     columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
     key, empties = tuple(planned.table.key), planned.ddl.truncate == "apply"
     return Wanted(tuple(sorted(places)), frozenset(columns), "", key, streamed=True, empties=empties)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """name: of the group whose target tables a run altered for a statement on one of its source tables. left: the
+    source tables that have not come to the same statement yet."""
+
+    name: str
+    left: tuple[str, ...]
+
+
+def progress_of(settings: Settings, state: sa.Engine, run: int) -> GroupProgress | None:
+    """Of a run for a statement on a table of a group; None of any other."""
+    with state.connect() as connection:
+        had = ddl_member.of_run(connection, settings.name, run)
+    plan = stored_plan(settings, state) if had else None
+    planned = plan.tables.get(had[0]) if plan is not None else None
+    if plan is None or planned is None:
+        return None
+    left = sorted(planned.members.difference(had))
+    return GroupProgress(planned.group, tuple(name_of(plan.tables[id_]) for id_ in left))
 
 
 def _policy(policies: Collection[str]) -> str:

@@ -30,7 +30,7 @@ class Planner:
         self._skipped = skipped
         self._alike = alike
         self._settings = plan.settings
-        self._writers: dict[tuple[int, Place, tuple[str, ...]], PlaceWriter] = {}
+        self._writers: dict[tuple[int, Place, tuple[str, ...], frozenset[str]], PlaceWriter] = {}
 
     def plan(self, resolved: Resolved) -> Share:
         """Raises: StopError for a row that two tables of a group have, or that no place takes."""
@@ -148,8 +148,8 @@ class Planner:
         return part.work[-1]
 
     def _writer(self, planned: PlannedTable, place: Place) -> PlaceWriter:
-        kept = self._layouts.told_columns(planned)
-        key = (id(planned.table), place, kept)  # the writer keeps the table, so that no other one gets its id
+        kept, absent = self._layouts.told_columns(planned), self._layouts.absent_columns(planned)
+        key = (id(planned.table), place, kept, absent)  # the writer keeps the table, so that no other one gets its id
         if key not in self._writers:
             consume = self._settings.consume
             members = [one.table.id for one in self._plan.members(planned)]
@@ -164,6 +164,7 @@ class Planner:
                 self._alike,
                 None if planned.key_tells_home else planned.home,
                 planned.update_time,
+                absent,
             )
         return self._writers[key]
 

@@ -16,6 +16,7 @@ from migrate.target.routing import Plan, PlannedTable
 Since = tuple[int, int, int] | None
 """From where on in its source's log a table had these columns; None: from the beginning on."""
 _NOWHERE = (0, 0, 0)  # of a marker that follows no change, and before every place in a log
+_NONE: frozenset[str] = frozenset()
 Timeline = list[tuple[Since, PlannedTable]]
 
 
@@ -62,6 +63,7 @@ class Layouts:
         self._children: dict[TableId, list[tuple[TableId, ForeignKey]]] = {}
         self._parents: dict[TableId, set[str]] = {}  # by child, its columns
         self._hiding: set[TableId] = set()
+        self._group_columns: dict[str, frozenset[str]] = {}  # that any table of a group has now
 
     def refresh(self) -> None:
         """Read the history again if it has grown. Raises ServerError when the plan is no longer what init noted."""
@@ -95,6 +97,12 @@ class Layouts:
             for parent, child in links
             if child in self._children and (parent in self._parents or self._is_one_of_several(child))
         }
+        columns: dict[str, set[str]] = {}
+        for planned in self._plan.tables.values():
+            if planned.group and planned.ddl.columns == "apply":  # then the targets have them by now
+                stored = (column.name for column in self.newest(planned).table.stored)
+                columns.setdefault(planned.group, set()).update(stored)
+        self._group_columns = {group: frozenset(names) for group, names in columns.items()}
         self._mark = mark
 
     def _is_one_of_several(self, id_: TableId) -> bool:
@@ -146,6 +154,12 @@ class Layouts:
     def own_columns(self, planned: PlannedTable) -> Collection[str]:
         """The columns by which rows of a table, or of its group, are changed by themselves."""
         return {name for one in self._plan.members(planned) for name in self._parents.get(one.table.id, ())}
+
+    def absent_columns(self, planned: PlannedTable) -> frozenset[str]:
+        """The columns that other tables of its group have by now, and this one has not where it is read: a row of it
+        may take the place of one of theirs, whose values would stay there."""
+        names = self._group_columns.get(planned.group)
+        return _NONE if names is None else names.difference(planned.table.by_name)
 
     def children(self, planned: PlannedTable) -> Sequence[tuple[PlannedTable, ForeignKey]]:
         """Tables of the migration with foreign keys to this one by which its source changes rows by itself."""

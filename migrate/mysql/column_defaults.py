@@ -33,6 +33,11 @@ def columns(create: str) -> dict[str, str]:
     return {found[1]: found[2] for line in create.splitlines() if (found := _COLUMN.match(line))}
 
 
+def tokens(column: str) -> list[str]:
+    """What is behind a column's name in its words, literals and signs, a comment as one."""
+    return _TOKEN.findall(column)
+
+
 def own_values(before: Mapping[str, str], after: Mapping[str, str], renamed: Mapping[str, str]) -> list[str]:
     """The columns that a table has got, and what gives the rows of each server values of their own there.
 

@@ -3,12 +3,16 @@
 The publisher stops in front of it, everything before it is consumed, it is run as `migrate ddl run` does, and the
 publisher goes on behind it. The run keeps its place in the log, so that whoever comes after a kill knows whether it was
 done.
+
+Of a group the first table's statement is run, and the others' are found to bring the same. Nothing is waited for: rows
+from before it can be written behind it, and a key that is read again has wider values already (docs/decisions/0056).
 """
 
 from __future__ import annotations
 
 from contextlib import closing
 
+import sqlalchemy as sa
 import structlog
 
 from migrate.ddl import runner, shards
@@ -29,9 +33,10 @@ from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
 from migrate.publish.schema.definitions import COPY_AGAIN
 from migrate.publish.schema.policy import ToBeApplied
-from migrate.state import consumed_total, migration, phase
+from migrate.state import consumed_total, ddl_member, migration, phase
 from migrate.state import ddl as journal
 from migrate.state.ddl import DdlRun, Goal
+from migrate.state.ddl_member import GroupStatement
 from migrate.state.phase import Phase
 from migrate.state.switch_lease import Busy
 from migrate.target.routing import PlannedTable
@@ -52,6 +57,10 @@ _MENDS = {
     REFERRED_TO: "drop the foreign key that refers to the table",
 }
 """What ends a refusal, by the number of the server's error."""
+_BY_HAND_IN_A_GROUP = (
+    "where the targets have some of its columns by another table's statement, run the rest at them (`migrate ddl run`"
+    " with `--side targets`), set tables[].ddl: ignore for the group, and start again (docs/ddl.md#tables-of-a-group)"
+)
 
 
 def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
@@ -60,9 +69,10 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
     lease: that is held meanwhile. Raises: StopError where it is not run there; ServerError for what may pass, to be
     tried again; OwnershipLost.
     """
-    log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
-    if not _consumed(runtime, lease, planned):
-        return False
+    if not wanted.brings:
+        log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
+        if not _consumed(runtime, lease, planned):
+            return False
     while not runtime.stop.is_set():
         runtime.leases.check(lease)
         try:
@@ -101,23 +111,25 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     try:
         mark = journal.mark(planned.table.source, wanted.since)
         logical = read(f"{mark} {_statement(wanted)}")
+        of = GroupStatement(planned.table.id, wanted.since, wanted.brings) if wanted.brings else None
         with runner.held(servers, state) as lease:
-            with state.connect() as connection:
+            with state.begin() as connection:
+                lease.still_ours(connection)
                 last = journal.latest(connection, servers.name)
                 own = _own(last, mark)
                 if own is None and (other := unended(connection, servers.name, last)) is not None:
                     raise Busy(f"run {other.number} of `migrate ddl` is not finished: {other.statement}")
-                copied = phase.stages(connection, servers.name).get(planned.table.id, phase.UNKNOWN)
-            if copied.phase is Phase.COPYING:  # rows of either definition would come to tables of the other one
-                raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)
-            if own is not None and own.goal is Goal.OLD:
-                raise StopError(f"run {own.number} was taken back", code=Code.STATEMENT)
+                _refuse_while_copied(connection, servers.name, planned)
+                if own is not None and own.goal is Goal.OLD:
+                    raise _taken_back(own.number)
+                if of is not None and own is None and (done := _joined(connection, servers.name, of, planned)):
+                    return done
             loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
             if loses:
                 refuse_at_targets(servers, planned, wanted.since)
             if own is None:
                 found = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
-                number = runner.begin(servers, state, found)
+                number = runner.begin(servers, state, found, of)
             else:
                 number = own.number
             work = Runner(
@@ -140,6 +152,24 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
         raise _not_run(wanted, error) from error
 
 
+def _refuse_while_copied(state: sa.Connection, name: str, planned: PlannedTable) -> None:
+    """Rows of either definition would come to tables of the other one. Raises StopError."""
+    phases = phase.stages(state, name)
+    if any(phases.get(id_, phase.UNKNOWN).phase is Phase.COPYING for id_ in planned.members or {planned.table.id}):
+        raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)
+
+
+def _joined(state: sa.Connection, name: str, of: GroupStatement, planned: PlannedTable) -> int:
+    """The run by which the targets have what the statement brings: it came while this process waited. 0 for none."""
+    if back := ddl_member.taken_back(state, name, of):
+        raise _taken_back(back)
+    return ddl_member.join(state, name, of, planned.members)
+
+
+def _taken_back(run: int) -> StopError:
+    return StopError(f"run {run} was taken back", code=Code.STATEMENT)
+
+
 def _own(last: DdlRun | None, mark: str) -> DdlRun | None:
     """The last run, where it is that of the statement: as it was begun, which another version may write otherwise."""
     return last if last is not None and last.statement.startswith(f"{mark} ") else None
@@ -155,7 +185,7 @@ def _statement(wanted: ToBeApplied) -> str:
 
 
 def _not_run(wanted: ToBeApplied, error: MigrateError) -> StopError:
-    mend, others = error.hint, [COPY_AGAIN if wanted.empties else _BY_HAND]
+    mend, others = error.hint, [COPY_AGAIN if wanted.empties else _BY_HAND_IN_A_GROUP if wanted.brings else _BY_HAND]
     if isinstance(error, TableRefused):
         what = _MENDS.get(error.number, "mend what the server names")
         mend = f"{what}, and start again: the run is continued"

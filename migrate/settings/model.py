@@ -240,6 +240,10 @@ class Settings(Section):
                 raise ValueError(f"tables: {table.name} needs 'source', one of {', '.join(sorted(sources))}")
             if table.source is not None and table.source not in sources:
                 raise ValueError(f"tables: {table.name}: there is no source named '{table.source}'")
+        for group in {table.group for table in self.tables if table.group is not None and table.written}:
+            policies = {table.ddl.columns for table in self.tables if table.group == group}
+            if "apply" in policies and len(policies) > 1:
+                raise ValueError(f"tables: group '{group}': 'ddl: apply' is for all of its tables, or for none of them")
         for name in sources - {self.source_of(table) for table in self.tables}:
             raise ValueError(f"sources: '{name}' has no table under 'tables'")
         return self

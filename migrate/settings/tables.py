@@ -114,8 +114,11 @@ class TableSettings(Section):
 
     @model_validator(mode="after")
     def _applies_for_itself(self) -> TableSettings:
-        if "apply" in (self.ddl.columns, self.ddl.truncate) and self.group is not None and self.written:
-            raise ValueError(f"{self.name}: 'ddl: apply' is for a table that shares its target tables with no other")
+        if self.ddl.truncate == "apply" and self.group is not None and self.written:
+            raise ValueError(
+                f"{self.name}: 'ddl: {{truncate: apply}}' is for a table that shares its target tables with no other:"
+                " it would remove the rows of the group's other tables too. Set `truncate: stop`"
+            )
         shared = "rows" if self.rows else "update_time" if self.update_time is not None else ""
         if self.ddl.truncate == "apply" and shared:
             raise ValueError(

@@ -54,10 +54,13 @@ class PlaceWriter:
         alike: EqualKeys | None = None,
         home: Home | None = None,
         update_time: str | None = None,
+        absent: Iterable[str] = (),
     ) -> None:
         """home: of the group, where its rows tell which source table they are of, and their keys do not. kept: columns
         that are returned with the key of a row whose unique value another one takes. alike: asked whether what the
-        target takes for one key or unique value is one; without it that counts as so. update_time: as in the config."""
+        target takes for one key or unique value is one; without it that counts as so. update_time: as in the config.
+        absent: columns that rows of other tables have there: a row of this one has their default."""
+        self.reset = [f"{quote(name)} = DEFAULT" for name in sorted(absent)]
         self.update_time = table.by_name.get(update_time) if update_time is not None else None
         self._kept = tuple(table.by_name[name] for name in sorted({*kept} - {*table.key}) if name in table.by_name)
         self.table = table
@@ -224,7 +227,8 @@ class PlaceWriter:
 
         Raises the driver's IntegrityError when a unique value is another row's, or a foreign key does not hold.
         """
-        sets = ", ".join(f"{quote(column.name)} = {placeholder(column)}" for column in self.table.stored)
+        stored = (f"{quote(column.name)} = {placeholder(column)}" for column in self.table.stored)
+        sets = ", ".join([*stored, *self.reset])
         where, arguments = among(self.table, [self.key_of(row)])
         values = self._values(row)
         non_strict.write(
@@ -306,15 +310,11 @@ class PlaceWriter:
         return ", ".join([self._row_mark] * rows)
 
     def _upsert(self, aliased: bool) -> str:
-        others = [column.name for column in self.table.stored if column.name not in self.table.key] or list(
-            self.table.key
-        )
-        if not aliased:
-            sets = ", ".join(f"{quote(name)} = VALUES({quote(name)})" for name in others)
-            return f" ON DUPLICATE KEY UPDATE {sets}"
+        others = [one.name for one in self.table.stored if one.name not in self.table.key] or [*self.table.key]
         alias = "_row" if self.name.lower() == "_new" else "_new"  # a table must have another name
-        sets = ", ".join(f"{quote(name)} = {alias}.{quote(name)}" for name in others)
-        return f" AS {alias} ON DUPLICATE KEY UPDATE {sets}"  # VALUES() is deprecated there and warns
+        value = f"{alias}.{{}}" if aliased else "VALUES({})"  # which is deprecated where aliases are, and warns
+        sets = ", ".join([*(f"{quote(name)} = {value.format(quote(name))}" for name in others), *self.reset])
+        return f"{f' AS {alias}' if aliased else ''} ON DUPLICATE KEY UPDATE {sets}"
 
     def _values(self, row: Row) -> list[Parameter]:
         return [convert(_value(row, name, self.table)) for name, convert in self._parameters]

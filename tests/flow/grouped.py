@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ rules:
 
 
 class Grouped:
-    """Table `orders` of the sources `source` and `second` over 2 databases × 2 tables: user_id % 2 and id % 2."""
+    """Table `orders` (or more) of sources `source` and `second` over 2 databases × 2 tables: user_id % 2, id % 2."""
 
     def __init__(
         self,
@@ -48,17 +49,21 @@ class Grouped:
         *,
         home: bool = False,
         rules: bool = False,
+        tables: Sequence[str] = ("orders",),
+        ddl: str = "stop",
     ) -> None:
-        """home: with the sources' rule, by which a row belongs to the source of user_id / 2 % 2, whole numbers.
-        rules: this rule is in a file, as ShardingSphere has it."""
+        """tables: of each source, ddl: the policy of all of them. home: with the sources' rule, by which a row belongs
+        to the source of user_id / 2 % 2, whole numbers. rules: this rule is in a file, as ShardingSphere has it."""
         self.name = name
         self.home = home
         self._rules = rules
         self.database = f"{name}_src"
         self.sources = (box.source, box.targets[1])
         self.target = box.targets[0]
+        self.tables, self._ddl = tables, ddl
         for server in self.sources:
-            server.execute(f"CREATE DATABASE {self.database}", f"CREATE TABLE {self.database}.orders ({COLUMNS})")
+            made = (f"CREATE TABLE {self.database}.{table} ({COLUMNS})" for table in tables)
+            server.execute(f"CREATE DATABASE {self.database}", *made)
         servers = snippet.config(box).replace("state: {", f"state: {{database: {name}_state, ", 1)
         line = next(line for line in servers.splitlines() if "name: target2" in line)
         servers = servers.replace("targets:", line.replace("target2", "second", 1) + "\ntargets:", 1)
@@ -72,7 +77,7 @@ class Grouped:
             "copy: {master: 'local[1]', chunk_rows: 100, chunks_at_once: 2}\n"
             f"delay: {{tiers_seconds: [0.5, 1]}}\nlease: {{seconds: 2}}\nrun_dir: {directory / 'run'}\n{more}"
             f"{self._sources() if home else ''}tables:\n"
-            + "".join(self._table(source) for source in ("source", "second"))
+            + "".join(self._table(source, table) for source in ("source", "second") for table in tables)
         )
         self.migration = Migration(box, directory, config)
         if rules:
@@ -93,9 +98,10 @@ class Grouped:
             for number, source in enumerate(("source", "second"))
         )
 
-    def _table(self, source: str) -> str:
+    def _table(self, source: str, table: str) -> str:
         told = (
-            f"  - name: {self.database}.orders\n    source: {source}\n    group: orders\n    sharding:\n"
+            f"  - name: {self.database}.{table}\n    source: {source}\n    group: orders\n    ddl: {self._ddl}\n"
+            "    sharding:\n"
             '      nodes: "ds_${0..1}.orders_${0..1}"\n'
             "      database: {column: user_id, algorithm: MOD, props: {sharding-count: 2}}\n"
             "      table: {column: id, algorithm: MOD, props: {sharding-count: 2}}\n"
@@ -154,13 +160,16 @@ class Grouped:
 
     def close_copy(self) -> None:
         """Say that no copy will insert: as after a full copy of empty tables."""
-        for source in ("source", "second"):
-            for number in range(TABLES):
-                self.at_target(
-                    number,
+        for number in range(TABLES):
+            self.at_target(
+                number,
+                *(
                     "REPLACE INTO _migrate_chunk_fence (migration, source, table_schema, table_name, chunk, attempt,"
-                    f" closed) VALUES ('{self.name}', '{source}', '{self.database}', 'orders', -1, 1, 1)",
-                )
+                    f" closed) VALUES ('{self.name}', '{source}', '{self.database}', '{table}', -1, 1, 1)"
+                    for source in ("source", "second")
+                    for table in self.tables
+                ),
+            )
 
     # -- the oracle
 
@@ -168,8 +177,8 @@ class Grouped:
         """Every row that is not exactly where and as it shall be; read with the servers' own clients."""
         found: list[str] = []
         wanted: dict[int, Any] = {}
-        for server in self.sources:
-            for row in server.query(f"SELECT * FROM {self.database}.orders"):
+        for server, name in product(self.sources, self.tables):
+            for row in server.query(f"SELECT * FROM {self.database}.{name}"):
                 if row[0] in wanted:
                     found.append(f"at both sources {row[0]}")
                 wanted[row[0]] = row

@@ -207,10 +207,13 @@ def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
     assert caught.value.hint == "export SOURCE_PW=... before the command"
 
 
-def test_statements_are_applied_to_no_shared_target_tables() -> None:
+def test_statements_are_applied_for_all_tables_of_a_group_or_for_none() -> None:
     raw = raw_settings()
     raw["tables"][0] |= {"ddl": "apply", "group": "all"}
-    assert "'ddl: apply' is for a table that shares its target tables with no other" in refused(raw)
+    raw["tables"].append({**raw["tables"][0], "name": "shop.u"})
+    assert {one.ddl.columns for one in parse(raw, {}).tables} == {"apply"}
+    raw["tables"][1]["ddl"] = "ignore"
+    assert "group 'all': 'ddl: apply' is for all of its tables, or for none of them" in refused(raw)
 
 
 def test_what_statements_do_is_said_by_their_kind_or_in_one_word() -> None:

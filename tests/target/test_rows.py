@@ -109,6 +109,25 @@ def test_keys_of_every_exact_kind_are_inserted_found_updated_and_deleted(
     assert place.rows() == []
 
 
+@pytest.mark.parametrize("unique_key", ["", ", UNIQUE (v)"])
+def test_columns_that_rows_of_other_tables_have_get_their_default(place: Place, unique_key: str) -> None:
+    """By an update and by a change; a row that is deleted and inserted again has it anyway."""
+    place.make(f"id INT PRIMARY KEY, v INT{unique_key}")
+    old = place.writer
+    for column in ("x VARCHAR(9) NOT NULL DEFAULT 'none'", "`a%s` INT", "y DATETIME(3) DEFAULT '2024-01-01 00:00:00'"):
+        place.connection.execute(f"ALTER TABLE {quote(old.name)} ADD {column.replace('%', '%%')}")
+    place.connection.execute(
+        f"INSERT INTO {quote(old.name)} VALUES (1, 1, 'x', 5, '2020-01-01 00:00:00'), (2, 2, 'x', 5, NULL)"
+    )
+    place.writer = PlaceWriter(old.table, old.name, absent=["x", "a%s", "y"])
+    with place.connection.transaction():
+        place.writer.update(place.connection, [{"id": "1", "v": "7"}])
+        place.writer.change(place.connection, {"id": "2", "v": "8"})
+        place.writer.insert(place.connection, [{"id": "3", "v": "9"}])
+    rows = [(key, v, x, a, str(y)) for key, v, x, a, y in place.rows()]
+    assert rows == [(key, v, "none", None, "2024-01-01 00:00:00") for key, v in ((1, 7), (2, 8), (3, 9))]
+
+
 def test_composite_keys_are_told_apart_by_all_their_parts(place: Place) -> None:
     writer = place.make("b VARBINARY(5), a INT, c DATE, v INT, PRIMARY KEY (a, b, c)")
     assert writer.table.key == ("a", "b", "c")

@@ -35,6 +35,7 @@ class Selected:
     follows_standby: bool = False  # what comes at a side that applications have left: `follows`, and apply
     renames: bool = False  # ddl: {rename: ignore}
     empties: bool = False  # ddl: {truncate: apply}, where applications are at the sources
+    grouped: bool = False  # other tables fill its target tables too
 
 
 class Definitions:
@@ -76,6 +77,9 @@ class Definitions:
         self._now: dict[Name, Sequence[ForeignKey]] = {}
         self.applied: Collection[Coordinate] = frozenset()
         """Where statements stand that the targets have got (`ddl: apply`)."""
+        self.joins: Callable[[Name, Coordinate, str], int] = lambda _name, _since, _brings: 0
+        """The number of the run by which the targets have what a statement on a table of a group brings, as `brought`
+        of `group_columns` gives it; 0 where they have not."""
         self.brought: Callable[[str, Name], bool] = lambda _sql, _name: False
         """Whether a statement on a table at a target is one that a stream brought there (`ddl: apply`)."""
         self.watched: set[Name] = set()

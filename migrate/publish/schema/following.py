@@ -23,9 +23,10 @@ from migrate.publish.schema.shadow import Shadow, Shape, utf8_of
 from migrate.publish.schema.token_cursor import Name
 from migrate.publish.state_writes import StateWrites
 from migrate.settings import Settings, Source
-from migrate.state import compared, ddl, foreign, leading, schema_history
+from migrate.state import compared, ddl, ddl_member, foreign, leading, schema_history
 from migrate.state import migration as migrations
 from migrate.state.compared import Because
+from migrate.state.ddl_member import GroupStatement
 from migrate.state.foreign import ForeignWrite, Kind
 from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
@@ -150,6 +151,7 @@ class History:
         with state.connect() as connection:
             forward = not migrations.reverse_of(connection, settings.name)
         self._selected = {name: _selected(one, forward=forward) for name, one in planned.items()}
+        self._groups = {name: one.members for name, one in planned.items()}
         self._server = ""
 
     def schema(self, position: Position, charsets: dict[int, str], without: Collection[Name] = ()) -> Schema:
@@ -158,6 +160,7 @@ class History:
         with self._state.connect() as state:
             found = schema_history.in_force(state, self._settings.name, self._source.name, at, self._server, executed)
             applied = ddl.applied(state, self._settings.name, self._source.name)
+            applied |= ddl_member.places(state, self._settings.name, self._source.name)
         found.pop(schema_history.SIDE, None)
         connection = connect(self._source, self._name)
         try:
@@ -173,7 +176,7 @@ class History:
             connection.close()
         selected = {name: one for name, one in self._selected.items() if name not in without}
         known = Definitions(selected, versions, charsets, self._current, self._store, self._made, collations)
-        known.applied, known.brought = applied, self._brought
+        known.applied, known.brought, known.joins = applied, self._brought, self._joins
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour, utf8)
         return Schema(known, dialect, shadow)
@@ -229,6 +232,11 @@ class History:
             names = (self._settings.name, migrations.other_way(state, self._settings.name))
             return any(ddl.brought(state, name, sql, table) for name in names)
 
+    def _joins(self, table: Name, since: Coordinate, brings: str) -> int:
+        statement = GroupStatement((self._source.name, *table), since, brings)
+        name, group = self._settings.name, self._groups[table]
+        return self._writes.run(lambda state: ddl_member.join(state, name, statement, group))
+
     def _store(self, versions: Versions) -> None:
         """A statement that changes columns gives values without events, which may be others at a target, and so may a
         table that takes another one's place: nothing counts as equal until a verification."""
@@ -274,6 +282,7 @@ def _selected(planned: PlannedTable, *, forward: bool = True) -> Selected:
         follows_standby=policy.columns in ("ignore", "apply"),
         renames=policy.rename == "ignore",
         empties=forward and policy.truncate == "apply",
+        grouped=bool(planned.group),
     )
 
 

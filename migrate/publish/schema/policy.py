@@ -11,7 +11,7 @@ from migrate.model.errors import Code, StopError
 from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
 from migrate.mysql.quoting import table as quoted_table
-from migrate.publish.schema import row_limits
+from migrate.publish.schema import group_columns, row_limits
 from migrate.publish.schema.alter_effects import renamed_columns
 from migrate.publish.schema.ddl import Ddl, Verb
 from migrate.publish.schema.definitions import COPY_AGAIN, Definitions, full
@@ -47,6 +47,12 @@ _FOLLOW_RENAME = (
     f" other name, {COPY_AGAIN}"
 )
 _TEMPORARY = "it may be about a temporary table of that name: its session met one, and logs statements"
+_FOLLOW_GROUP = (
+    "let the target tables take rows of both definitions (`migrate ddl run` with `--side targets`), set"
+    " tables[].ddl: ignore for the group and start again; once every table of it is altered, make the target tables as"
+    " these and run `migrate verify --repair` (docs/ddl.md#tables-of-a-group); or undo it at the source,"
+    f" {COPY_AGAIN}"
+)
 _WITHOUT = (
     "leave the target tables without the key, set tables[].ddl: ignore and start again; or undo it at the source,"
     f" {COPY_AGAIN}"
@@ -84,12 +90,14 @@ class ToBeApplied(StopError):  # noqa: N818 - it says what is so
         creates: tuple[str, str] | None = None,
         *,
         empties: bool = False,
+        brings: str = "",
     ) -> None:
         """stopped: as one would stop at it. sql: the statement; since: where it stands. creates: the CREATE TABLE from
         before and after where another table took the name, and no statement says what was altered. empties: it is a
-        TRUNCATE."""
+        TRUNCATE. brings: of a table of a group, as `group_columns.brought` gives it; else ""."""
         super().__init__(stopped.message, hint=stopped.given)
         self.name, self.sql, self.since, self.creates, self.empties = name, sql, since, creates, empties
+        self.brings = brings
 
 
 class Policy:
@@ -120,7 +128,8 @@ class Policy:
             log.info("a statement changes no columns", table=full(name), statement=shown(step.statement))
             return after
         self._check_own_values(step, name, before, after)
-        self.follow_or_raise(step, name, lifted, (before.create, after.create))
+        brings = self._of_group(step, name, before, after, lifted)
+        self.follow_or_raise(step, name, lifted, (before.create, after.create), brings)
         return replace(after, unequal=not keeps)
 
     def _check_own_values(self, step: Step, name: Name, before: Version, after: Version) -> None:
@@ -130,6 +139,19 @@ class Policy:
         renamed = renamed_columns((step.does or step.ddl).clauses)
         if found := own_values(columns(before.create), columns(after.create), renamed):
             raise step.stop(name, f"column {found[0]} {OWN_VALUES}", _FOLLOW_AND_REPAIR)
+
+    def _of_group(self, step: Step, name: Name, before: Version, after: Version, lifted: str) -> str:
+        """What it brings to target tables that other tables fill too; "" where none do, or it is not to come there.
+
+        Raises StopError where they cannot have it before the other tables do.
+        """
+        selected = self._known.selected[name]
+        if not (selected.grouped and selected.applies) or step.standby or step.since in self._known.applied:
+            return ""
+        if why := lifted or group_columns.why_not_first(before, after):
+            why = f"{why}: it is not brought to the target tables of a group (ddl: apply)"
+            raise step.stop(name, why, _FOLLOW_GROUP)
+        return group_columns.brought(before, after)
 
     def rename_or_raise(self, step: Step, name: Name) -> None:
         """Raises StopError where the table's policy is to stop at another name of it."""
@@ -150,23 +172,35 @@ class Policy:
         log.warning("emptied, as its target tables were", table=full(name), statement=shown(step.statement))
         return True
 
-    def follow_or_raise(self, step: Step, name: Name, why: str, creates: tuple[str, str] = ("", "")) -> None:
+    def follow_or_raise(
+        self, step: Step, name: Name, why: str, creates: tuple[str, str] = ("", ""), brings: str = ""
+    ) -> None:
         """Raises StopError where the table's policy is to stop, or to have the statement run at the targets first.
 
-        creates: its CREATE TABLE from before and after.
+        creates: its CREATE TABLE from before and after. brings: as `_of_group` gives it.
         """
         selected = self._known.selected[name]
         if selected.applies and not step.standby:
-            if step.since not in self._known.applied:
-                stopped = step.stop(name, why, _FOLLOW)
+            if step.since not in self._known.applied and not self._is_there(step, name, brings):
+                stopped = step.stop(name, why, _FOLLOW_GROUP if selected.grouped else _FOLLOW)
+                if selected.grouped and not brings:
+                    raise stopped
                 if step.ddl.verb is Verb.RENAME and all(creates):
                     self._refuse_several(step, name)
-                    raise ToBeApplied(stopped, name, step.statement.legible, step.since, creates)
-                raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since)
+                    raise ToBeApplied(stopped, name, step.statement.legible, step.since, creates, brings=brings)
+                raise ToBeApplied(stopped, name, _sql(step, name, self._flavour), step.since, brings=brings)
         elif not self._follows(step, name):
             follow = _follow_by(step, self._flavour) if selected.forward else _FOLLOW
             raise step.stop(name, why, _FOLLOW_STANDBY if step.standby else follow)
         log.warning("statement followed, as configured", table=full(name), statement=shown(step.statement), reason=why)
+
+    def _is_there(self, step: Step, name: Name, brings: str) -> bool:
+        """Whether another table of the group had a statement that brought the same."""
+        run = self._known.joins(name, step.since, brings) if brings else 0
+        if run:
+            told = "the target tables have it already, by a statement of another table of the group"
+            log.warning(told, table=full(name), statement=shown(step.statement), run=run)
+        return run > 0
 
     def _refuse_several(self, step: Step, name: Name) -> None:
         """Raises StopError at a statement on several tables: it counts as applied once the first one has it."""
