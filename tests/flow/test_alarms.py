@@ -36,7 +36,7 @@ def hanging() -> Iterator[Receiver]:
 @pytest.fixture
 def flow(box: Sandbox, kafka: KafkaBroker, tmp_path: Path, good: Receiver, hanging: Receiver) -> Iterator[Flow]:
     to = [{"name": "stuck", "webhook": hanging.url, "seconds": 3600}, {"name": "good", "webhook": good.url}]
-    when = {"missing_seconds": 0.5, "lag_seconds": 2, "no_progress_seconds": 2}
+    when = {"missing_seconds": 0.5, "lag_seconds": 2, "no_progress_seconds": 6}
     alarms = {"interval_seconds": 0.3, "when": when, "to": to}
     with closing(
         Flow(box, kafka, tmp_path, unique("alarms"), box.source, more=f"alarms: {json.dumps(alarms)}\n")
