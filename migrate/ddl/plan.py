@@ -177,9 +177,8 @@ def _judged(plan: Plan) -> Iterator[Problem]:
                 yield _untold(one)
     if plan.logical.verb in (Verb.DROP, Verb.TRUNCATE):
         for one in plan.shards:
-            itself = f" of {one.shard.database}.{one.shard.table}"
-            if others := [told for told, _ in one.around.children if not told.endswith(itself)]:
-                yield Problem(f"{one.shard}: foreign key {others[0]} refers to it", "drop that first")
+            if one.around.of_others:
+                yield Problem(f"{one.shard}: foreign key {one.around.of_others[0]} refers to it", "drop that first")
 
 
 def _untold(one: ShardPlan) -> Problem:

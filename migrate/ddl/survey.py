@@ -17,13 +17,15 @@ _ENGINE_TABLES = {"mariadb": "INNODB_SYS_TABLES", "mysql": "INNODB_TABLES"}
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """rows, bytes: as the server estimates them. parents, children: foreign keys of the table, and of others that refer
-    to it, as `name: columns`. triggers: their names and bodies. Those that the account may not see are missing."""
+    to it, as `name: columns`; of_others: the children that are of other tables. triggers: their names and bodies. Those
+    that the account may not see are missing."""
 
     rows: int
     bytes: int
     parents: tuple[tuple[str, tuple[str, ...]], ...] = ()
     children: tuple[tuple[str, tuple[str, ...]], ...] = ()
     triggers: tuple[tuple[str, str], ...] = ()
+    of_others: tuple[str, ...] = ()
 
     def in_the_way(self, touched: Iterable[str]) -> list[str]:
         """What a statement would break, or be refused for. touched: quoted names of the columns that it changes."""
@@ -66,13 +68,17 @@ def look(connection: Connection, database: str, table: str, definition: Definiti
     )
     rows, size = row if row is not None else (0, 0)
     children: dict[str, list[str]] = {}
+    of_others: dict[str, None] = {}
     for schema, child, name, column in connection.query(
         "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_COLUMN_NAME"
         " FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s"
         " ORDER BY ORDINAL_POSITION",
         [database, table],
     ):
-        children.setdefault(f"{name} of {schema}.{child}", []).append(str(column))
+        told = f"{name} of {schema}.{child}"
+        children.setdefault(told, []).append(str(column))
+        if (schema, child) != (database, table):
+            of_others[told] = None
     triggers = connection.query(
         "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS"
         " WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s ORDER BY TRIGGER_NAME",
@@ -85,6 +91,7 @@ def look(connection: Connection, database: str, table: str, definition: Definiti
         tuple((one.name, one.columns) for one in own),
         tuple((name, tuple(columns)) for name, columns in children.items()),
         tuple((str(name), str(body)) for name, body in triggers),
+        tuple(of_others),
     )
 
 
