@@ -17,7 +17,7 @@ from migrate.cli.options import out
 from migrate.ddl.plan import Plan, ShardPlan
 from migrate.ddl.runner import RunReport
 from migrate.ddl.shards import GroupProgress
-from migrate.model.words import counted
+from migrate.model.words import counted, some
 from migrate.state.ddl import ShardRow, Stage
 from migrate.terminal import Printable, console
 
@@ -117,9 +117,8 @@ def tell_run(report: RunReport, group: GroupProgress | None = None) -> None:
         out.print(f"  {row.side} {row}: {row.stage}{ended}{detail}", markup=False)
     out.print(summary(report), markup=False)
     if group is not None and group.left:
-        more = f" and {len(group.left) - _NAMED} more" if len(group.left) > _NAMED else ""
-        named = f"{', '.join(group.left[:_NAMED])}{more}"
-        out.print(f"group {group.name}: the same statement is still to come at {named}", markup=False)
+        left = some(group.left, _NAMED)
+        out.print(f"group {group.name}: the same statement is still to come at {left}", markup=False)
 
 
 def summary(report: RunReport) -> str:

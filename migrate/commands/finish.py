@@ -18,7 +18,7 @@ from migrate.kafka import admin
 from migrate.kafka.reader import NoSuchTopic, PartitionReader
 from migrate.model import process_names
 from migrate.model.errors import PreflightError, ServerError, StopError
-from migrate.model.words import counted
+from migrate.model.words import counted, some
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
 from migrate.mysql.quoting import quote
@@ -173,9 +173,8 @@ def _refuse(
         f"{one} ({who})" for name in names for one, who in lease.holders(connection, name).items() if one != ours
     ]
     if running:
-        more = f" and {len(running) - 3} more" if len(running) > 3 else ""
         raise PreflightError(
-            f"processes still run: {', '.join(running[:3])}{more}",
+            f"processes still run: {some(running, 3)}",
             hint=f"stop `migrate run` and `migrate --reverse run`; after a kill wait {settings.lease.seconds:g} s",
         )
 

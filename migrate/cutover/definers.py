@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from migrate.cutover import privileges
 from migrate.cutover.account_grants import named
 from migrate.cutover.left_server import LeftServer, escaped
+from migrate.model.words import some
 
 _TOLD = 5
 _SERVERS_OWN = "('mysql', 'sys', 'performance_schema', 'information_schema')"
@@ -43,9 +44,8 @@ def told(server: LeftServer, accounts: Sequence[str], databases: Collection[str]
     ]
     if not writing:
         return ""
-    more = f" and {len(writing) - _TOLD} more" if len(writing) > _TOLD else ""
     return (
         f"'{server.name}': revoke does not stop what runs with the rights of an account that may still write:"
-        f" {', '.join(writing[:_TOLD])}{more}; nothing may call them from the switch on, as an application or the event"
+        f" {some(writing, _TOLD)}; nothing may call them from the switch on, as an application or the event"
         " scheduler does"
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from migrate.cutover.account_grants import named
 from migrate.cutover.left_server import LeftServer
 from migrate.model.errors import PreflightError
+from migrate.model.words import some
 from migrate.mysql.capabilities import Capability, can
 
 _PRIVILEGES: dict[str, tuple[str, ...]] = {
@@ -52,8 +53,4 @@ def told(server: LeftServer, accounts: Sequence[str]) -> str:
         )
     if not found:
         return ""
-    more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
-    return (
-        f"'{server.name}': read_only does not stop {', '.join(found[:_TOLD])}{more}: applications must"
-        " not use these accounts"
-    )
+    return f"'{server.name}': read_only does not stop {some(found, _TOLD)}: applications must not use these accounts"

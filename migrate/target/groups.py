@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from migrate.model.change import key_json
 from migrate.model.errors import Code, PreflightError, StopError
 from migrate.model.table import TableId
+from migrate.model.words import some
 from migrate.target import home
 from migrate.target.home import named
 from migrate.target.routing import Place, PlannedTable
@@ -93,8 +94,7 @@ def _not_at_home(leader: PlannedTable, members: Iterable[TableId]) -> Iterator[P
 
 
 def _some(tables: list[TableId]) -> str:
-    more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
-    return f"{', '.join(map(named, tables[:_NAMED]))}{more}"
+    return some([*map(named, tables)], _NAMED)
 
 
 def _unlike(leader: PlannedTable, planned: PlannedTable) -> PreflightError | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pymysql
 
 from migrate.model.table import Table, TableId
+from migrate.model.words import some
 from migrate.mysql.catalog import show_variables
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create
@@ -134,8 +135,7 @@ def _differing(there: FullText, here: FullText, source: str) -> Iterator[tuple[s
 
 
 def _note(where: str, target: str, tables: Iterable[TableId], told: str) -> Result:
-    names = [f"{database}.{name}" for _, database, name in tables]
-    of = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    of = some([f"{database}.{name}" for _, database, name in tables], 3)
     return Result(
         "full text",
         target,
