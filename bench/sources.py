@@ -6,6 +6,10 @@ Each source has the whole workload and a publisher of its own; all publishers st
 has a server of its own, so that no publisher reads what another's tables have in the log. What a publisher used is
 read from the moment of its first message to that of its last, so the start of its process is outside. Every topic is
 read back and its rows are counted by source. Writes bench/out/sources.json.
+
+A row costs more CPU time where eight processes share few processors, whatever they do. So three ways are measured:
+one source; several sources of one migration; and, as the control, several migrations of one source each, at once.
+`ratio_cpu` is several to control: what it costs to be of one migration. `ratio_cpu_to_one` has the sharing in it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +45,7 @@ _PARTITIONS = 4  # the config's default
 
 
 def measure(count: int, scale: float, runs: int) -> dict[str, Any]:
-    """The figures of `count` sources and of one, each `runs` times, in turn.
+    """The figures of the three ways with `count` sources, each `runs` times, in turn.
 
     scale: of the workloads; each source has a whole one.
     """
@@ -53,12 +58,13 @@ def measure(count: int, scale: float, runs: int) -> dict[str, Any]:
         )
         found["mysql"] = str(box.source.query("SELECT VERSION()")[0][0])
         names = [name for name, _ in snippet.sources(box)]
+        ways = {"one": [names[:1]], "several": [names[1:]], "control": [[name] for name in names[1:]]}
         for kind in (workload.large, workload.small):
             load = kind(scale)
             fleets = [
                 (who, Fleet(box, directory / f"{who}_{load.name}_{run}", chosen, load))
                 for run in range(runs)
-                for who, chosen in (("one", names[:1]), ("several", names[1:]))
+                for who, chosen in ways.items()
             ]
             for server in box.sources:
                 workload.create(server, load)
@@ -72,8 +78,11 @@ def measure(count: int, scale: float, runs: int) -> dict[str, Any]:
                 measured[who].append(figures)
                 say(f"{load.name}, {who}: {json.dumps(figures)}")
             found["runs"][load.name] = measured
-            several, one = (report.median(measured, who, "cpu_microseconds_per_row") for who in ("several", "one"))
-            found[f"ratio_cpu_{load.name}_tx"] = round(several / one, 3)
+            several, control, one = (
+                report.median(measured, who, "cpu_microseconds_per_row") for who in ("several", "control", "one")
+            )
+            found[f"ratio_cpu_{load.name}_tx"] = round(several / control, 3)
+            found[f"ratio_cpu_to_one_{load.name}_tx"] = round(several / one, 3)
     report.write(found, OUT)
     return found
 
@@ -94,8 +103,8 @@ class _Use:
         return min(bisect_left(self.at, moment), len(self.at) - 1)
 
 
-class Fleet:
-    """One migration with a publisher a source, each of one table. Made before the workload ran, it starts before it."""
+class _OneMigration:
+    """A migration with a publisher a source, each of one table."""
 
     def __init__(self, box: Sandbox, directory: Path, sources: Sequence[str], load: Workload) -> None:
         name = directory.name
@@ -108,30 +117,51 @@ class Fleet:
             f"name: {name}\n{servers}databases:\n  ds_0: {{target: target1, database: {name}}}\n"
             f"tables:\n{tables}run_dir: {directory / 'run'}\n"
         )
-        self._load = load
         self._migration = Migration(box, directory, text)
-        self._children = {
+        self.children = {
             source: Child(f"publisher of {name}, {source}", directory / f"{source}.log", Path.cwd())
             for source in sources
         }
-        self._topic = Topic(box.kafka.bootstrap, f"migrate.{name}", _PARTITIONS)
+        self.topic = Topic(box.kafka.bootstrap, f"migrate.{name}", _PARTITIONS)
 
-    def prepare(self) -> None:
-        """Store each source's position as it is now."""
+    def init(self) -> None:
         self._migration.do("init")
-        try:
-            self._start()
-            self._migration.wait(self._has_started, 120, "the publishers to start")
-        finally:
-            self._stop()
+
+    def start(self) -> None:
+        for source, child in self.children.items():
+            command = self._migration.command("publish", "--source", source)
+            child.start(command, self._migration.environment)
+
+    def wait_until_started(self) -> None:
+        self._migration.wait(self._has_started, 120, "the publishers to start")
 
     def _has_started(self) -> bool:
         return all(source["published"] for source in self._migration.ask("status")["sources"])
 
-    def _start(self) -> None:
-        for source, child in self._children.items():
-            command = self._migration.command("publish", "--source", source)
-            child.start(command, self._migration.environment)
+
+class Fleet:
+    """Publishers that run at once. Made before the workload ran, it starts before it."""
+
+    def __init__(self, box: Sandbox, directory: Path, sources: Sequence[Sequence[str]], load: Workload) -> None:
+        """sources: of each migration; no source is in two of them."""
+        self._load = load
+        self._migrations = [
+            _OneMigration(box, directory.with_name(f"{directory.name}_{number}"), of_one, load)
+            for number, of_one in enumerate(sources)
+        ]
+        self._children = {source: child for one in self._migrations for source, child in one.children.items()}
+
+    def prepare(self) -> None:
+        """Store each source's position as it is now."""
+        for one in self._migrations:
+            one.init()
+        try:
+            for one in self._migrations:
+                one.start()
+            for one in self._migrations:
+                one.wait_until_started()
+        finally:
+            self._stop()
 
     def _stop(self) -> None:
         for child in self._children.values():
@@ -146,30 +176,35 @@ class Fleet:
         deadline = time.monotonic() + timeout
         rows = self._load.rows * len(self._children)
         try:
-            self._start()
+            for one in self._migrations:
+                one.start()
             while (seen := self._sampled(uses)) < rows:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{self._topic.name} has {seen} of {rows} rows after {timeout:.0f} s")
+                    raise TimeoutError(f"the topics have {seen} of {rows} rows after {timeout:.0f} s")
         finally:
             self._stop()
         figures = self._figures(uses)
-        self._topic.delete()
+        for one in self._migrations:
+            one.topic.delete()
         return figures
 
     def _sampled(self, uses: dict[str, _Use]) -> int:
-        """Sample until the topic has not grown for a while; the rows that it has."""
-        quiet_from, ends = time.monotonic(), self._topic.ends()
+        """Sample until no topic has grown for a while; the rows that they have."""
+        quiet_from, ends = time.monotonic(), self._ends()
         while not sum(ends) or time.monotonic() - quiet_from < 2:
             for source, child in self._children.items():
                 uses[source].sample(child.pid)
             time.sleep(_SAMPLE_SECONDS)
-            if (now := self._topic.ends()) != ends:
+            if (now := self._ends()) != ends:
                 quiet_from, ends = time.monotonic(), now
         return sum(rows for _, _, rows in self._messages())
 
+    def _ends(self) -> list[int]:
+        return [end for one in self._migrations for end in one.topic.ends()]
+
     def _messages(self) -> Iterator[tuple[str, float, int]]:
         """Of each message its source, when it was published (Unix seconds), and its rows."""
-        for message in self._topic.messages():
+        for message in chain.from_iterable(one.topic.messages() for one in self._migrations):
             yield message["pos"]["source"], message["ts"] / 1000, len(message["data"])
 
     def _figures(self, uses: dict[str, _Use]) -> dict[str, float]:
@@ -178,7 +213,7 @@ class Fleet:
             came[source].append((at, rows))
         found = {source: sum(rows for _, rows in messages) for source, messages in came.items()}
         if found != dict.fromkeys(self._children, self._load.rows):
-            raise AssertionError(f"{self._topic.name} has {found}, not {self._load.rows} rows of each source")
+            raise AssertionError(f"the topics have {found}, not {self._load.rows} rows of each source")
         counted, cpu, first_at, last_at = 0, 0.0, [], []
         for source, messages in came.items():
             use = uses[source]
