@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from collections.abc import Sequence
@@ -145,7 +146,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every MigrateError is one line and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        build("" if given == ["--version"] else named(given))(arguments, standalone_mode=True)
+        gc.disable()  # see migrate.__main__
+        program = build("" if given == ["--version"] else named(given))
+        gc.enable()
+        program(arguments, standalone_mode=True)
     except MigrateError as error:
         sys.stdout.flush()
         hint = _typed[-1].meant(error.hint) if _typed else error.hint

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from migrate.model.errors import Code, StopError
 from migrate.publish.schema.session import (
@@ -45,8 +46,10 @@ class _Patterns:
     made: re.Pattern[str]
 
 
-def _patterns(name: str, more: str = "") -> _Patterns:
-    """name: what a quoted one is, but in double quotes. more: what else a quote begins with."""
+@cache  # compiled where a statement needs them: most processes meet no brackets, and many no statement
+def _patterns(brackets: bool) -> _Patterns:
+    """brackets: whether names may stand in them, as in mode MSSQL."""
+    name, more = (rf"{_BACKQUOTED}|{BRACKETED}", r"\[") if brackets else (_BACKQUOTED, "")
     one, unended = rf"({name}|{_DOUBLE}|{_PLAIN})", _UNENDED.format(more)
     return _Patterns(
         re.compile(
@@ -63,7 +66,6 @@ def _patterns(name: str, more: str = "") -> _Patterns:
     )
 
 
-_USUAL, _WITH_BRACKETS = _patterns(_BACKQUOTED), _patterns(rf"{_BACKQUOTED}|{BRACKETED}", r"\[")
 _SAVEPOINT = re.compile(
     rf"\s*(?:SAVEPOINT|ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?)\s+({_BACKQUOTED}|{_DOUBLE}|{_PLAIN})\s*+;?\s*+$",
     re.I,
@@ -235,10 +237,12 @@ def behind_settings(statement: Statement, found: Sequence[Token]) -> Statement:
 
 
 def _of(statement: Statement) -> _Patterns:
-    return _WITH_BRACKETS if statement.session.mode & MSSQL else _USUAL
+    return _patterns(bool(statement.session.mode & MSSQL))
 
 
-def _without_comments(sql: str, patterns: _Patterns = _USUAL) -> str:
+def _without_comments(sql: str, patterns: _Patterns | None = None) -> str:
+    """patterns: the usual ones where none are given."""
+    patterns = patterns or _patterns(False)
     return patterns.comment.sub(lambda match: match.group(1) or match.group(2) or " ", sql)
 
 
