@@ -29,11 +29,10 @@ from typing import Any
 
 from bench import report, workload
 from bench.capture import run_directory, say
-from bench.topic import Topic, cpu_seconds
+from bench.publisher import Publishers
+from bench.topic import cpu_seconds
 from bench.workload import Workload
 from sandbox import snippet
-from sandbox.demo.migration import Migration
-from sandbox.process import Child
 from sandbox.settings import Flavour
 from sandbox.stack import Sandbox
 
@@ -41,7 +40,6 @@ OUT = Path(__file__).parent / "out" / "sources.json"
 _TIMEOUT = 900.0
 _SAMPLE_SECONDS = 0.02
 _SERVER = {"max_binlog_size": 1024**3, "innodb_buffer_pool_size": 64 * 1024**2}
-_PARTITIONS = 4  # the config's default
 
 
 def measure(count: int, scale: float, runs: int) -> dict[str, Any]:
@@ -103,42 +101,6 @@ class _Use:
         return min(bisect_left(self.at, moment), len(self.at) - 1)
 
 
-class _OneMigration:
-    """A migration with a publisher a source, each of one table."""
-
-    def __init__(self, box: Sandbox, directory: Path, sources: Sequence[str], load: Workload) -> None:
-        name = directory.name
-        servers = snippet.config(box, sources).replace("state: {", f"state: {{database: {name}_state, ", 1)
-        tables = "".join(
-            f"  - {{name: {load.database}.orders, source: {source}, sharding: {{nodes: ds_0.orders_{number}}}}}\n"
-            for number, source in enumerate(sources)
-        )
-        text = (
-            f"name: {name}\n{servers}databases:\n  ds_0: {{target: target1, database: {name}}}\n"
-            f"tables:\n{tables}run_dir: {directory / 'run'}\n"
-        )
-        self._migration = Migration(box, directory, text)
-        self.children = {
-            source: Child(f"publisher of {name}, {source}", directory / f"{source}.log", Path.cwd())
-            for source in sources
-        }
-        self.topic = Topic(box.kafka.bootstrap, f"migrate.{name}", _PARTITIONS)
-
-    def init(self) -> None:
-        self._migration.do("init")
-
-    def start(self) -> None:
-        for source, child in self.children.items():
-            command = self._migration.command("publish", "--source", source)
-            child.start(command, self._migration.environment)
-
-    def wait_until_started(self) -> None:
-        self._migration.wait(self._has_started, 120, "the publishers to start")
-
-    def _has_started(self) -> bool:
-        return all(source["published"] for source in self._migration.ask("status")["sources"])
-
-
 class Fleet:
     """Publishers that run at once. Made before the workload ran, it starts before it."""
 
@@ -146,7 +108,7 @@ class Fleet:
         """sources: of each migration; no source is in two of them."""
         self._load = load
         self._migrations = [
-            _OneMigration(box, directory.with_name(f"{directory.name}_{number}"), of_one, load)
+            Publishers(box, directory.with_name(f"{directory.name}_{number}"), of_one, load)
             for number, of_one in enumerate(sources)
         ]
         self._children = {source: child for one in self._migrations for source, child in one.children.items()}
