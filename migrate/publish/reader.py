@@ -35,8 +35,8 @@ _REPEATED = frozenset({binlog.FORMAT_DESCRIPTION, binlog.HEARTBEAT, binlog.HEART
 """Sent again, or out of turn, with a position from before."""
 _STARTS = frozenset({binlog.GTID, binlog.ANONYMOUS_GTID, binlog.GTID_TAGGED, binlog.MARIADB_GTID})
 _SET_ROW = (
-    "SET GLOBAL binlog_format = 'ROW', let no session set it otherwise; what it changed is lost to this migration:"
-    " start a new one and copy again"
+    "SET GLOBAL binlog_format = 'ROW', let no session set it otherwise; to go on behind it, set `publish.statements:"
+    " verify`, start again, and run `migrate verify --repair` of all tables (docs/operations.md)"
 )
 _BROKEN_OFF = "the file ends inside a transaction"
 _TAKEN_BACK = (
@@ -123,7 +123,7 @@ class TransactionReader:
 
     def _no_handler(self, event: Event) -> None:
         kind = event.type
-        if kind == binlog.EXECUTE_LOAD_QUERY and (why := self._schema.row_statements.why_no_load(event.body)):
+        if kind == binlog.EXECUTE_LOAD_QUERY and (why := self._schema.row_statements.load_stops(event.body)):
             raise StopError(why, hint=_SET_ROW, code=Code.STATEMENT)
         if kind == binlog.INCIDENT:
             hint = "copy again under a new migration"
@@ -329,7 +329,7 @@ class TransactionReader:
 
     def _statement(self, transaction: OpenTransaction, statement: Statement, event: Event) -> None:
         self._tables.doubt()
-        why = self._schema.row_statements.why_not(statement)
+        why = self._schema.row_statements.stops(statement)
         if why is not None:
             if why:
                 raise StopError(why, hint=_SET_ROW, code=Code.STATEMENT)

@@ -27,6 +27,9 @@ class Publish(Section):
     outstanding_bytes: Positive = 64 * 1024 * 1024
     oversized: Literal["stop", "park"] = "stop"
     """A row that makes a message above kafka.max_message_bytes: stop, or go on without it and name it in the status."""
+    statements: Literal["stop", "verify"] = "stop"
+    """A statement that the log has instead of the rows that it changed: stop, or go on, and nothing counts as equal
+    until all tables are verified."""
     types: bool = False
     """Whether each message has the types of all columns (`mysqlType`), for readers of Canal's messages."""
     ddl_messages: bool = False

@@ -34,7 +34,8 @@ forgotten = sa.Table(
 _LONGEST = 512
 FORGOTTEN = (
     "rows came by another way than the stream, columns changed, a trigger was made, a server was replaced or restarted,"
-    " its log left changes out, the state database was put back, or the stream from the other side began"
+    " its log left changes out or has a statement instead of rows, the state database was put back, or the stream from"
+    " the other side began"
 )
 """What makes everything that was found equal count no longer."""
 
@@ -48,6 +49,7 @@ class Because(StrEnum):
     RESTARTED = "a server was restarted"
     LEFT_OUT = "a server's log leaves changes out"
     LOG = "the log of a standby side is another one"
+    STATEMENT = "a statement was logged instead of the rows that it changed"
     ALTERED = "a statement changed columns or a trigger, or put a table in another one's place"
     COPY = "a table is to be copied, or is open for a copy"
     RULES = "tables are new, or are to be placed by other rules"

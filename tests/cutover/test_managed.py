@@ -20,7 +20,7 @@ from tests.cutover.test_account_grants import application, may_write
 from tests.cutover.test_write_block import Case
 from tests.cutover.test_write_block import case as case
 from tests.helpers import unique
-from tests.waiting import until
+from tests.waiting import TRANSACTIONS_SHOWN, until
 
 _ADMINISTRATORS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, PROCESS, REFERENCES, INDEX, ALTER, LOCK TABLES, EXECUTE,"
@@ -82,14 +82,14 @@ def test_sessions_are_ended_by_the_procedure_that_there_is(managed: Managed) -> 
         cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {managed.case.database}.t VALUES (1)")
         with closing(managed.server()) as server:
-            (found,) = until(server.writers, "the transaction to be seen")
+            (found,) = until(server.writers, "the transaction to be seen", between=TRANSACTIONS_SHOWN)
             if not managed.procedure:
                 with pytest.raises(ServerError):
                     server.end([found])
                 cursor.execute("ROLLBACK")
                 return
             server.end([found])
-            until(lambda: not server.writers(), "the transaction to end")
+            until(lambda: not server.writers(), "the transaction to end", between=TRANSACTIONS_SHOWN)
             server.end([found])  # it is gone: that does not matter
             with pytest.raises(pymysql.MySQLError):
                 cursor.execute("COMMIT")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
+import structlog
 
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, StopError
@@ -32,6 +33,8 @@ from migrate.state.position import Position
 from migrate.state.schema_history import ByTime
 from migrate.target.roles import Role
 from migrate.target.routing import PlannedTable
+
+log = structlog.get_logger("migrate.publish")
 
 
 def begin_incarnation(
@@ -179,7 +182,16 @@ class History:
         known.applied, known.brought, known.joins = applied, self._brought, self._joins
         flavour = "mariadb" if dialect.mariadb else "mysql"
         shadow = Shadow(self._settings.state, self._settings.name, self._source.name, flavour, utf8)
-        return Schema(known, dialect, shadow)
+        schema = Schema(known, dialect, shadow)
+        if self._settings.publish.statements == "verify":
+            schema.row_statements.passed = self._statement_passed
+        return schema
+
+    def _statement_passed(self, why: str) -> None:
+        """Noted before anything behind the statement is published: what it changed only a verification finds."""
+        name, source = self._settings.name, self._source.name
+        self._writes.run(lambda state: compared.forget(state, name, Because.STATEMENT, source))
+        log.warning("verify before a switch: a statement was logged instead of rows", source=source, reason=why)
 
     def side(self, position: Position) -> OwnWrites:
         """Whose transactions are dropped, and the role that the side has at a position; noted where none is yet."""

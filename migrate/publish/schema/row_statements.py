@@ -29,9 +29,32 @@ class RowStatements:
         """read: a statement's tokens, as `sqltext.tokens`."""
         self._known = known
         self._read = read
+        self.passed: Callable[[str], None] | None = None
+        """Told why rows may have changed, where that is no reason to stop; the statement is behind us then."""
 
-    def why_not(self, statement: Statement) -> str | None:
-        """Why rows of a selected table may have changed: "" when they did not, None for a statement of another kind."""
+    def stops(self, statement: Statement) -> str | None:
+        """Why rows of a selected table may have changed, and the publisher stops for it: "" when it goes on, None for a
+        statement of another kind. Raises what `passed` does."""
+        why = self._why_not(statement)
+        return self._unless_passed(why) if why else why
+
+    def load_stops(self, body: bytes) -> str:
+        """As `stops`, of a LOAD DATA: an EXECUTE_LOAD_QUERY_EVENT is a QUERY_EVENT with a longer header (MySQL source
+        documentation, "Execute_load_query_event")."""
+        try:
+            databases = parse_query(body[:_HEADER] + body[_HEADER + _OF_A_LOAD :]).session.databases
+        except StopError:
+            databases = None
+        apart = self._known.apart_from(databases)
+        return "" if apart else self._unless_passed("LOAD DATA was logged as a statement")
+
+    def _unless_passed(self, why: str) -> str:
+        if self.passed is None:
+            return why
+        self.passed(why)
+        return ""
+
+    def _why_not(self, statement: Statement) -> str | None:
         word = first_word(statement.sql)
         if word not in _CHANGE_ROWS and (word := self._hidden(statement)) not in _CHANGE_ROWS:
             return None
@@ -47,15 +70,6 @@ class RowStatements:
             f"{told} was logged as a statement that names no selected table; whether a trigger, a view or a function"
             " of it changed one the log does not say"
         )
-
-    def why_no_load(self, body: bytes) -> str:
-        """As `why_not`, of a LOAD DATA: an EXECUTE_LOAD_QUERY_EVENT is a QUERY_EVENT with a longer header (MySQL source
-        documentation, "Execute_load_query_event")."""
-        try:
-            databases = parse_query(body[:_HEADER] + body[_HEADER + _OF_A_LOAD :]).session.databases
-        except StopError:
-            databases = None
-        return "" if self._known.apart_from(databases) else "LOAD DATA was logged as a statement"
 
     def _hidden(self, statement: Statement) -> str:
         """The first word behind what may stand before a statement that changes rows; "" where it cannot be read."""
