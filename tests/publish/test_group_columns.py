@@ -55,6 +55,7 @@ SAME = (
         "d e",
     ),
     ("ADD g INT AS (n + 1) VIRTUAL", "ADD g INT GENERATED ALWAYS AS (n + 1) VIRTUAL", "g"),
+    ("ADD h JSON, ADD i INT, ADD CHECK (i <> 4)", "ADD i INT, ADD h JSON, ADD CHECK (i <> 4)", "h i"),
 )
 
 
@@ -82,6 +83,8 @@ STOPPED = (
     ("MODIFY f DOUBLE", "column `f` is a FLOAT, whose values another type holds otherwise"),
     ("MODIFY n INT NOT NULL FIRST", "no column is new or wider by it"),
     ("DROP CONSTRAINT small_a, ADD x INT", "a CHECK that the target tables have is lifted"),
+    ("ADD x INT, ADD CHECK (n < 50)", "it adds a CHECK over columns that are there"),
+    ("ADD x INT, ADD CHECK (x > 0 OR `F` < 1)", "it adds a CHECK over columns that are there"),
 )
 
 

@@ -148,10 +148,15 @@ class Policy:
         selected = self._known.selected[name]
         if not (selected.grouped and selected.applies) or step.standby or step.since in self._known.applied:
             return ""
-        if why := lifted or group_columns.why_not_first(before, after):
+        if why := lifted or group_columns.why_not_first(before, after) or self._added(before, after):
             why = f"{why}: it is not brought to the target tables of a group (ddl: apply)"
             raise step.stop(name, why, _FOLLOW_GROUP)
         return group_columns.brought(before, after)
+
+    def _added(self, before: Version, after: Version) -> str:
+        """As `row_limits.added`."""
+        had = before.table.by_name if before.table is not None else ()
+        return row_limits.added(before.create, after.create, had, mariadb=self._mariadb)
 
     def rename_or_raise(self, step: Step, name: Name) -> None:
         """Raises StopError where the table's policy is to stop at another name of it."""

@@ -8,7 +8,7 @@ less, they refuse rows that it takes (3819 and 4025; 1526), or rows make way for
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from migrate.mysql import key_parts
@@ -39,6 +39,23 @@ def lifted(before: str, after: str, made: str, *, mariadb: bool) -> str:
         return "a unique key that the target tables have tells other rows apart"
     bounds = _bounds(old) if _bounds(there) else ()
     return "its partitions take other rows than those of the target tables" if bounds and bounds != _bounds(new) else ""
+
+
+def added(before: str, after: str, had: Collection[str], *, mariadb: bool) -> str:
+    """What the second definition keeps out by columns of before, and the first one takes; "" for nothing.
+
+    The texts of SHOW CREATE TABLE. had: the names of those columns. What only new columns say keeps out no row that
+    comes without them: the source has such rows too, with the same values there.
+    """
+    try:
+        old, new = (tokens(one, 0, _ALL_VERSIONS, mariadb=mariadb) for one in (before, after))
+    except ValueError as error:
+        return f"which rows it takes cannot be read: {error}"
+    names = {name.lower() for name in had}
+    for what, of in (("CHECK", _checks), ("PERIOD", _periods)):
+        if any(not names.isdisjoint(text.lower() for text in one) for one in set(of(new)) - set(of(old))):
+            return f"it adds a {what} over columns that are there"
+    return ""
 
 
 def _checks(found: Sequence[Token]) -> list[tuple[str, ...]]:
