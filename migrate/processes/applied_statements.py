@@ -33,8 +33,9 @@ from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
 from migrate.publish.schema.definitions import COPY_AGAIN
 from migrate.publish.schema.policy import ToBeApplied
-from migrate.state import consumed_total, ddl_member, migration, phase
+from migrate.state import consumed_total, ddl_member, migration, phase, stop_reason
 from migrate.state import ddl as journal
+from migrate.state.database import in_transaction
 from migrate.state.ddl import DdlRun, Goal
 from migrate.state.ddl_member import GroupStatement
 from migrate.state.phase import Phase
@@ -49,6 +50,7 @@ _BY_HAND = (
     "make the target tables the same by hand, set tables[].ddl: ignore for the table, and start again"
     " (docs/operations.md#altering-a-table)"
 )
+_OF_ROWS_READ_AGAIN = "where it goes on behind the statement alone, as it reads rows that the source has so already"
 _END_RUN = "`migrate ddl resume` then ends the run"
 _LIMITS = Limits()
 _MENDS = {
@@ -71,7 +73,7 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
     """
     if not wanted.brings:
         log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
-        if not _consumed(runtime, lease, planned):
+        if not _consumed(runtime, lease, wanted, planned):
             return False
     while not runtime.stop.is_set():
         runtime.leases.check(lease)
@@ -85,8 +87,13 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
     return False
 
 
-def _consumed(runtime: Runtime, lease: str, planned: PlannedTable) -> bool:
-    """Wait until all that was published of a table's topic is consumed; False when told to stop first."""
+def _consumed(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
+    """Wait until all that was published of a table's topic is consumed; False when told to stop first.
+
+    A row that is read again at its source can be as the statement made it, and the targets refuse it until they have
+    had the statement. So one that only lets more in is not held back by a partition whose change they refuse; in front
+    of any other one, what stops a partition is told of this process too, with the way out.
+    """
     settings = runtime.settings
     with runtime.state.connect() as connection:
         topic = migration.get(connection, settings.name).topic(planned.topic or settings.topic)
@@ -95,14 +102,41 @@ def _consumed(runtime: Runtime, lease: str, planned: PlannedTable) -> bool:
             Partition(settings.name, topic.id, number): reader.bounds(topic.name, number)[1]
             for number in range(topic.partitions)
         }
+    told = ""
     while not runtime.stop.is_set():
         runtime.leases.check(lease)
         with runtime.state.connect() as connection:
             reached = consumed_total.prefixes(connection, settings.name)
-        if all(reached.get(part, 0) >= end for part, end in ends.items()):
+            left = {stop_reason.of_partition(topic.name, one.number) for one in ends if reached.get(one, 0) < ends[one]}
+            stopped = [one for one in stop_reason.every(connection, settings.name) if one.process in left]
+        refused = [one.process for one in stopped if one.code == Code.TARGET]
+        if refused and wanted.takes_more:
+            log.warning("the statement is not held back by a refused change", partitions=", ".join(refused))
+        is_over = not left or (wanted.takes_more and bool(refused))
+        blocked = "" if is_over or not stopped else stopped[0].process
+        if blocked != told:
+            _tell(runtime, wanted, blocked)
+            told = blocked
+        if is_over:
             return True
         runtime.stop.wait(_AGAIN)
     return False
+
+
+def _tell(runtime: Runtime, wanted: ToBeApplied, blocked: str) -> None:
+    """Keep for `migrate status` that the statement waits for a stopped partition; "": for none any more."""
+    name, process = runtime.settings.name, runtime.process
+    others = COPY_AGAIN if wanted.empties else f"{_OF_ROWS_READ_AGAIN}: {_BY_HAND}"
+    hint = f"once {blocked} goes on the statement is run; {others}"
+    error = StopError(f"{wanted.message}; it waits for {blocked}, which is stopped", hint=hint, code=Code.STATEMENT)
+
+    def note(state: sa.Connection) -> None:
+        if blocked:
+            stop_reason.note(state, name, process, error)
+        else:
+            stop_reason.clear(state, name, process)
+
+    in_transaction(runtime.state, note, runtime.stop)
 
 
 def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:

@@ -138,3 +138,30 @@ def test_a_statement_of_a_table_without_a_group_brings_as_before(box: Sandbox, a
     assert isinstance(error, ToBeApplied) is applies
     assert getattr(error, "brings", "") == ""
     followed.close()
+
+
+TAKES_MORE = (
+    ("ADD x INT, ADD y JSON, MODIFY v VARCHAR(60) NOT NULL DEFAULT 'a) COMMENT'", True),
+    ("MODIFY v VARCHAR(20) DEFAULT 'b'", True),
+    ("MODIFY n BIGINT", True),
+    ("DROP CONSTRAINT small_a", True),
+    ("MODIFY at DATETIME NOT NULL", False),
+    ("ADD x INT, ADD CHECK (n < 50)", False),
+    ("ADD x INT NOT NULL", False),
+    ("MODIFY f DOUBLE", False),
+    ("MODIFY n INT DEFAULT 5", True),
+    ("RENAME COLUMN f TO g", False),
+)
+
+
+def test_which_statements_of_a_table_without_a_group_rows_from_before_can_come_behind(box: Sandbox) -> None:
+    followed = made(box)
+    followed.selected[(followed.database, "a")] = Selected(False, ("id",), applies=True)
+    for statement, more in TAKES_MORE:
+        start = followed.here
+        followed.sql(f"ALTER TABLE a {statement}")
+        error = followed.stopped(start)
+        assert isinstance(error, ToBeApplied), statement
+        assert error.takes_more is more, statement
+        followed.sql("DROP TABLE a", f"CREATE TABLE a ({COLUMNS.replace('small', 'small_a')}) CHARSET utf8mb4")
+    followed.close()

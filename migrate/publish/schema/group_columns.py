@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate.model.table import Column
 from migrate.mysql.column_defaults import columns, tokens
@@ -48,6 +48,23 @@ def why_not_first(before: Version, after: Version) -> str:
     return next((why for name, one in had.items() if (why := _kept(name, one, has.get(name)))), "") or next(
         (why for name, one in has.items() if name not in had and (why := _added(name, one))), ""
     )
+
+
+def takes_more(before: Version, after: Version) -> bool:
+    """Whether a table of the second definition takes every row of the first one as it is. A type that holds less is not
+    seen here: no run lets it through."""
+    had, has = _defined(before), _defined(after)
+    return all(not _kept(name, one, has.get(name)) or _lets_null(one, has.get(name)) for name, one in had.items()) and (
+        not any(_added(name, one) for name, one in has.items() if name not in had)
+    )
+
+
+def _lets_null(one: _Defined, other: _Defined | None) -> bool:
+    """Whether NOT NULL goes beside a wider type; the default may be another one, as each row has the column."""
+    if other is None or _kept("", one, replace(other, rest=one.rest)):
+        return False
+    words = {*other.rest.upper().split()}
+    return one.rest.upper().startswith("NOT NULL") and words.isdisjoint(("NOT", "GENERATED", "CHECK"))
 
 
 def _kept(name: str, one: _Defined, other: _Defined | None) -> str:

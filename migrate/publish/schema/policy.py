@@ -98,6 +98,8 @@ class ToBeApplied(StopError):  # noqa: N818 - it says what is so
         super().__init__(stopped.message, hint=stopped.given)
         self.name, self.sql, self.since, self.creates, self.empties = name, sql, since, creates, empties
         self.brings = brings
+        self.takes_more = False
+        """Rows from before it can be written behind it as they are, as `group_columns.takes_more` tells."""
 
 
 class Policy:
@@ -129,7 +131,11 @@ class Policy:
             return after
         self._check_own_values(step, name, before, after)
         brings = self._of_group(step, name, before, after, lifted)
-        self.follow_or_raise(step, name, lifted, (before.create, after.create), brings)
+        try:
+            self.follow_or_raise(step, name, lifted, (before.create, after.create), brings)
+        except ToBeApplied as wanted:
+            wanted.takes_more = group_columns.takes_more(before, after) and not self._added(before, after)
+            raise
         return replace(after, unequal=not keeps)
 
     def _check_own_values(self, step: Step, name: Name, before: Version, after: Version) -> None:
