@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from publishing import Publishing
+from structlog.testing import capture_logs
 
 from migrate.model.errors import StopError
 from migrate.publish.log.gtid import parse
@@ -36,6 +37,22 @@ def test_the_stored_set_is_what_the_source_has_logged(main: Publishing) -> None:
     assert main.position is not None
     flavour = main.source.flavour
     assert parse(main.position.gtid_set, flavour) == parse(executed(main), flavour)
+
+
+def test_each_stored_position_is_logged_with_all_that_finds_its_place_again(main: Publishing) -> None:
+    """By hand, on this server or on another one, where the state is lost."""
+    with capture_logs() as logs:
+        main.sql("INSERT INTO t VALUES (1, 'a')")
+        main.publish(1)
+    stored, told = main.position, [one for one in logs if one["event"] == "position saved"][-1]
+    assert stored is not None
+    assert stored.event_time is not None
+    ((server_id,),) = main.source.query("SELECT @@server_id")
+    assert told["address"] == f"{main.source.host}:{main.source.port}"
+    assert told["server_id"] == server_id
+    assert (told["source"], told["file"], told["pos"]) == ("main", *main.log_end())
+    assert parse(told["gtid_set"], main.source.flavour) == parse(executed(main), main.source.flavour)
+    assert told["event_time"] == f"{stored.event_time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_what_was_sent_is_not_sent_again_and_coordinates_rise_over_restarts_and_files(main: Publishing) -> None:
