@@ -119,7 +119,15 @@ def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunR
 
 
 def refuse_undo(report: RunReport, *, allow_data_loss: bool) -> None:
-    """Raises PreflightError where tables are new, and no statement, or none without a loss, takes that back."""
+    """Raises PreflightError where tables are new, and no statement, or none without a loss, takes that back; and where
+    the publisher brought what the source keeps: rows with it come on."""
+    place, run = journal.brought_from(report.run.statement), report.run
+    if place is not None and run.finished is not None and run.goal is Goal.NEW:
+        raise PreflightError(
+            f"run {run.number} is the publisher's: it brought a statement of source '{place[0]}' to the targets, and"
+            " the source would keep what the statement made",
+            hint="take it back at the source first, as any other statement (docs/ddl.md#beside-a-migration)",
+        )
     altered = [row for row in report.rows if row.stage not in (Stage.WAITING, Stage.OLD)]
     stuck = [row for row in report.rows if row.stage is Stage.NEW and row.undo is None]
     if stuck:

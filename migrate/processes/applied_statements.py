@@ -75,16 +75,27 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
         log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
         if not _consumed(runtime, lease, wanted, planned):
             return False
+    told = False
     while not runtime.stop.is_set():
         runtime.leases.check(lease)
         try:
             if done := _run(runtime, wanted, planned):
                 log.warning("the statement was run at the targets", statement=wanted.sql, run=done)
+                if told:
+                    _tell(runtime, None)
                 return True
         except Busy as busy:
             log.warning("the statement waits", reason=busy.message)
+            if isinstance(busy, _Unended) and not told:
+                why = f"{wanted.message}; it waits, with all of this source behind it: {busy.message}"
+                _tell(runtime, StopError(why, hint=busy.hint, code=Code.STATEMENT))
+                told = True
             runtime.stop.wait(_BUSY)
     return False
+
+
+class _Unended(Busy):
+    """A run of `migrate ddl` is paused, or was stopped: nothing but a command ends it."""
 
 
 def _consumed(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
@@ -115,7 +126,7 @@ def _consumed(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: Planne
         is_over = not left or (wanted.takes_more and bool(refused))
         blocked = "" if is_over or not stopped else stopped[0].process
         if blocked != told:
-            _tell(runtime, wanted, blocked)
+            _tell(runtime, _waits_for(wanted, blocked) if blocked else None)
             told = blocked
         if is_over:
             return True
@@ -123,15 +134,18 @@ def _consumed(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: Planne
     return False
 
 
-def _tell(runtime: Runtime, wanted: ToBeApplied, blocked: str) -> None:
-    """Keep for `migrate status` that the statement waits for a stopped partition; "": for none any more."""
-    name, process = runtime.settings.name, runtime.process
+def _waits_for(wanted: ToBeApplied, blocked: str) -> StopError:
     others = COPY_AGAIN if wanted.empties else f"{_OF_ROWS_READ_AGAIN}: {_BY_HAND}"
     hint = f"once {blocked} goes on the statement is run; {others}"
-    error = StopError(f"{wanted.message}; it waits for {blocked}, which is stopped", hint=hint, code=Code.STATEMENT)
+    return StopError(f"{wanted.message}; it waits for {blocked}, which is stopped", hint=hint, code=Code.STATEMENT)
+
+
+def _tell(runtime: Runtime, error: StopError | None) -> None:
+    """Keep for `migrate status` what a statement waits for; None: for nothing any more."""
+    name, process = runtime.settings.name, runtime.process
 
     def note(state: sa.Connection) -> None:
-        if blocked:
+        if error is not None:
             stop_reason.note(state, name, process, error)
         else:
             stop_reason.clear(state, name, process)
@@ -152,7 +166,10 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                 last = journal.latest(connection, servers.name)
                 own = _own(last, mark)
                 if own is None and (other := unended(connection, servers.name, last)) is not None:
-                    raise Busy(f"run {other.number} of `migrate ddl` is not finished: {other.statement}")
+                    raise _Unended(
+                        f"run {other.number} of `migrate ddl` is not finished: {other.statement}",
+                        hint="`migrate ddl resume` or `migrate ddl undo` ends it",
+                    )
                 _refuse_while_copied(connection, servers.name, planned)
                 if own is not None and own.goal is Goal.OLD:
                     raise _taken_back(own.number)

@@ -77,3 +77,24 @@ def test_a_row_that_waits_for_the_statement_does_not_hold_it_back(flow: Flow) ->
     wait(lambda: not halted(flow), "all to go on")
     flow.drain()
     assert flow.differences(flow.box.source) == []
+
+
+def test_a_run_that_is_not_ended_is_named_where_the_publisher_waits_for_it_and_its_own_is_not_undone(
+    flow: Flow,
+) -> None:
+    """Lost: the stream of a source stood behind a paused run, and nothing but the log said so; an undo of the
+    publisher's run took the column from the targets alone, and all partitions stopped. Costs 20 s a server."""
+    for number in range(2):
+        flow.box.targets[0].execute(f"CREATE TABLE x_{number} (id INT PRIMARY KEY)", database=f"{flow.name}_0")
+    flow.migration.do("ddl", "run", "--nodes", "ds_0.x_${0..1}", "--first", "1", "ALTER TABLE x ADD n INT")
+    at_source(flow, "ALTER TABLE orders ADD n INT DEFAULT 7", "UPDATE orders SET n = 8 WHERE id = 1")
+    told = wait(lambda: halted(flow).get("publish"), "the publisher to say what it waits for")
+    assert "run 1 of `migrate ddl` is not finished: ALTER TABLE x ADD n INT" in told["reason"]
+    assert "`migrate ddl resume` or `migrate ddl undo` ends it" in told["hint"]
+    flow.migration.do("ddl", "resume")
+    wait(lambda: not halted(flow), "the publisher to go on")
+    flow.drain()
+    assert flow.differences(flow.box.source) == []
+    undo = flow.migration.run("ddl", "undo", "--allow-data-loss")
+    assert undo.returncode == 3
+    assert "run 2 is the publisher's: it brought a statement of source 'main' to the targets" in undo.stderr
