@@ -123,6 +123,8 @@ def run(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
     with database.opened(servers.state) as state, runner.held(servers, state) as lease:
+        with state.connect() as connection:
+            runner.refuse_unended(connection, servers.name)
         wanted = _wanted(servers, state, logical, (nodes, rule), side)
         found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)

@@ -251,7 +251,13 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
         )
     if plan.wanted.streamed:
         yield from _of_own_values(plan)
-    if not plan.wanted.policy or not _is_followed(plan.shards):
+    if (policy := plan.wanted.reverse_policy) in ("stop", "apply") and _is_followed(plan.shards, Side.TARGET):
+        yield Problem(
+            f"the publishers of the reverse stream stop at this statement at the target tables (`ddl: {policy}`)",
+            "set `ddl: ignore` for the table, and restart `migrate run` and `migrate --reverse run` (docs/ddl.md)",
+        )
+        return
+    if not plan.wanted.policy or not _is_followed(plan.shards, Side.SOURCE):
         return
     if plan.wanted.policy == "stop":
         yield Problem(
@@ -304,7 +310,7 @@ def _by_text(shards: Iterable[ShardPlan], said: Callable[[Trial], str]) -> dict[
     return told
 
 
-def _is_followed(shards: Iterable[ShardPlan]) -> bool:
-    """Whether a publisher goes by the table's policy at the statement."""
-    trials = (one.trial for one in shards if one.shard.side is Side.SOURCE)
+def _is_followed(shards: Iterable[ShardPlan], side: Side) -> bool:
+    """Whether a publisher of this side goes by the table's policy at the statement."""
+    trials = (one.trial for one in shards if one.shard.side is side)
     return any(one.lifts or one.before.columns != one.after.columns for one in trials)

@@ -98,14 +98,18 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan, of: GroupStatement | N
     if not plan.shards:
         raise PreflightError("there is no shard table to alter", hint="`migrate ddl plan` shows which ones are meant")
     with state.begin() as connection:
-        last = journal.latest(connection, servers.name)
-        if (last := left_behind.unended(connection, servers.name, last)) is not None:
-            raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=unreached.WAY_OUT)
+        refuse_unended(connection, servers.name)
         allowed, loses = str(plan.bound), "; ".join(plan.undo_loses)
         run = journal.create(connection, servers.name, plan.logical.sql, allowed, loses, plan.rows())
         if of is not None:
             ddl_member.note(connection, servers.name, run, of)
         return run
+
+
+def refuse_unended(connection: sa.Connection, name: str) -> None:
+    """Raises PreflightError where the last run is to be ended first."""
+    if (last := left_behind.unended(connection, name, journal.latest(connection, name))) is not None:
+        raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=unreached.WAY_OUT)
 
 
 def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunReport:

@@ -50,6 +50,8 @@ class Wanted:
     statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
     ordered; empty where it is of none, or of one that is finished. streamed: a stream keeps its source and target
     tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first.
+    reverse_policy: what the publishers of the reverse stream do about a statement on the target tables; "" while
+    applications are at the sources.
     """
 
     shards: tuple[Shard, ...]
@@ -58,6 +60,7 @@ class Wanted:
     key: tuple[str, ...] = ()
     streamed: bool = False
     empties: bool = False
+    reverse_policy: str = ""
 
     @property
     def migrated(self) -> bool:
@@ -127,6 +130,7 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
         () if over else tuple(first.table.key),
         streamed=not over,
         empties=not over and sides is WhichSide.SOURCES and active is Side.SOURCE and first.ddl.truncate == "apply",
+        reverse_policy=_policy(policies) if active is Side.TARGET and chosen[Side.TARGET] and not over else "",
     )
 
 

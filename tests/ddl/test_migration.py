@@ -107,6 +107,11 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     with laid.state().begin() as connection:
         cutover.came_to(connection, name, run, Outcome.ABORTED)
     assert sides(plan(laid, "CREATE INDEX by_v ON t (v)")) == [Side.SOURCE] + [Side.TARGET] * 8
+    for side in (WhichSide.BOTH, WhichSide.TARGETS):  # lost: the way back, until `ddl: ignore` was set
+        again = add.replace("note", "more")
+        assert "the publishers of the reverse stream stop at this statement" in told(plan(laid, again, side, "apply"))
+        assert told(plan(laid, again, side, "ignore")) == ""
+    assert told(plan(laid, add.replace("note", "more"), WhichSide.SOURCES, "apply")) == ""
     stopped = told(plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, {"truncate": "apply"}, loss=True))
     assert "would stop its streams" in stopped  # no stream brings it to the targets now
     after_switch = plan(laid, "ALTER TABLE t DROP COLUMN w", policy="ignore", loss=True)
