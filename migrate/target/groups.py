@@ -109,7 +109,8 @@ def _unlike(leader: PlannedTable, planned: PlannedTable) -> PreflightError | Non
     if (what := _difference(leader, planned)) is not None:
         return PreflightError(
             f"{group}: {name_of(leader)} and {name_of(planned)} differ in {what}",
-            hint="make them alike, or take one out of the group and give it its own target tables",
+            hint="make them alike, or take one out of the group and give it its own target tables, before `init`; while"
+            " a statement goes over the group, `migrate ddl status` names the tables that are left",
         )
     return None
 
