@@ -95,7 +95,7 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
 
 
 class _Unended(Busy):
-    """A run of `migrate ddl` is paused, or was stopped: nothing but a command ends it."""
+    """A run that somebody began by `migrate ddl` is paused, or was stopped: nothing but a command ends it."""
 
 
 def _consumed(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTable) -> bool:
@@ -166,7 +166,8 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                 last = journal.latest(connection, servers.name)
                 own = _own(last, mark)
                 if own is None and (other := unended(connection, servers.name, last)) is not None:
-                    raise _Unended(
+                    of_publisher = journal.brought_from(other.statement) is not None  # which continues it by itself
+                    raise (Busy if of_publisher else _Unended)(
                         f"run {other.number} of `migrate ddl` is not finished: {other.statement}",
                         hint="`migrate ddl resume` or `migrate ddl undo` ends it",
                     )
