@@ -9,7 +9,7 @@ from migrate.commands import foreign, preconditions
 from migrate.commands.cutover_context import CutoverContext
 from migrate.cutover import entered_side, lost_server, side_roles, whole_logs
 from migrate.cutover.catch_up import pass_up_to
-from migrate.model.errors import Code, ServerError
+from migrate.model.errors import Code, PreflightError, ServerError
 from migrate.publish.start_position import SourceEnd
 from migrate.settings import Settings
 from migrate.state import migration as migrations
@@ -35,14 +35,25 @@ def check(context: CutoverContext) -> None:
         late_triggers.refuse_triggers(
             context.state, streams if context.direction is SwitchDirection.TO_TARGETS else streams[:1]
         )
-    common = context.settings, context.state, context.direction
-    preconditions.refuse_unready(*common, streams, context.plan, context.servers, context.without)
+    refuse_unready(context)
     refuse_holes(context)
     side_roles.refuse_lacking(context.written)
     side_roles.align(context.written, context.state)
     refuse_closed(context)
     context.blocks.probe()
     context.other_blocks.probe_ending()
+
+
+def refuse_unready(context: CutoverContext) -> None:
+    """As `preconditions.refuse_unready`, of both streams. Raises PreflightError, ServerError."""
+    asked = context.settings, context.state, context.direction, (context.stream, context.other)
+    try:
+        preconditions.refuse_unready(*asked, context.plan, context.servers, context.without)
+    except PreflightError:
+        # A merge that asked before this run began who is given up may have come to nothing only now.
+        if not (context.without and unblock(context)):
+            raise
+        preconditions.refuse_unready(*asked, context.plan, context.servers, context.without)
 
 
 def refuse_closed(context: CutoverContext) -> None:
@@ -71,13 +82,16 @@ def hurry(context: CutoverContext, *streams: Settings) -> None:
     time.sleep(_NOTICED)
 
 
-def unblock(context: CutoverContext) -> None:
+def unblock(context: CutoverContext) -> bool:
     """Until the stream has gone on where it waited for rows of a server that is given up, and has what was logged, or
-    `check.wait_seconds` are over: what holds it back then is for `check` to name. Raises ServerError."""
+    `check.wait_seconds` are over: what holds it back then is for `check` to name. False: it waited for none.
+
+    Raises ServerError.
+    """
     stream, seconds = context.stream, context.settings.check.wait_seconds
     with context.state.connect() as connection:
         if not lost_server.waiting(connection, stream):
-            return
+            return False
     context.say("the stream goes on without the rows of the lost server")
     hurrier(stream, context.state)(seconds)
     catch_up = CatchUp(stream, context.state, [server.name for server in context.servers])
@@ -86,9 +100,10 @@ def unblock(context: CutoverContext) -> None:
         with context.state.begin() as connection:
             halted = stop_reason.every(connection, stream.name)
             if any(stop_reason.is_partition(one.process) and one.code != Code.SOURCE for one in halted):
-                return
+                break
             migrations.ask_retry(connection, stream.name)
         time.sleep(_NOTICED)
+    return True
 
 
 def drain(context: CutoverContext, seconds: float, ends: Mapping[str, SourceEnd] | None = None) -> CatchUp:

@@ -23,6 +23,7 @@ from sandbox.broker import KafkaBroker
 from sandbox.database import DatabaseServer
 from sandbox.ports import HOST, free_port
 from sandbox.stack import Sandbox
+from tests.flow import launcher
 from tests.forked import Child, Migration
 from tests.helpers import rows_in_utc
 from tests.waiting import SLOW as SLOW
@@ -309,8 +310,17 @@ class Flow:
 
     def child(self, label: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Child:
         """Start one `migrate` process with a log of its own; `environment` is added to ours."""
+        return self._child(label, self.migration.command(*arguments), environment or {})
+
+    def held(self, label: str, where: str, held: Path, *arguments: str) -> Child:
+        """As `child`, but it is held at its first call of a function, or of each of some; the file `held` is there
+        then, until it is removed (`tests.flow.launcher`)."""
+        line = launcher.command(self.migration, "hold", where, 1, *arguments)
+        return self._child(label, line, {"HELD_AT": str(held)})
+
+    def _child(self, label: str, line: list[str], environment: Mapping[str, str]) -> Child:
         child = Child(f"migrate {label}", self.directory / f"{label}.log", Path.cwd())
-        child.start(self.migration.command(*arguments), {**self.migration.environment, **(environment or {})})
+        child.start(line, {**self.migration.environment, **environment})
         self._children.append(child)
         return child
 

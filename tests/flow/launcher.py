@@ -2,8 +2,9 @@
 
 `python -m tests.flow.launcher before migrate.state.record:insert_new 2 consume` ends it with SIGKILL there; with `hold`
 the calling thread makes the file that HELD_AT names and waits until it is gone, before the call, with `hold-after`
-behind it. `step:drain` instead of a function is a step of a cutover's journal, from within: it is noted as begun, and
-not as done. What is wrapped is public, and wrapped from outside; the product knows nothing of it.
+behind it; several functions, with commas between, are each held once. `step:drain` instead of a function is a step of a
+cutover's journal, from within: it is noted as begun, and not as done. What is wrapped is public, and wrapped from
+outside; the product knows nothing of it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ def _hold(file: Path) -> None:
 
 
 def stop_at(when: str, where: str, number: int) -> None:
-    """Wrap the function `module:Class.name`, or the step `step:NAME`. Raises AttributeError when there is none."""
+    """Wrap the function `module:Class.name`, or the step `step:NAME`, or several. Raises AttributeError when there is
+    none."""
+    if "," in where:
+        for one in where.split(","):
+            stop_at(when, one, number)
+        return
     module, _, path = where.partition(":")
     if module == "step":
         _stop_at_step(when, path, number)
@@ -97,8 +103,8 @@ def _stopping(when: str, *, chosen: bool) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    moment, function, count, *arguments = sys.argv[1:]
-    stop_at(moment, function, int(count))
+    moment, functions, count, *arguments = sys.argv[1:]
+    stop_at(moment, functions, int(count))
     from migrate.cli.main import main
 
     main(arguments)

@@ -11,9 +11,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.failover.support import SLOW, wait
-from tests.flow import launcher
 from tests.flow.test_cutover import Switched, switched
-from tests.forked import Child
 
 AWAY = ("rollback", "--without", "t1")
 UNREAD = {("5009", "unread"), ("5013", "unread")}
@@ -135,9 +133,7 @@ def test_a_target_that_is_lost_before_it_is_opened_is_left_again(
         ask("--reverse", "verify")
         ask("rollback")
         held = tmp_path / "held"
-        half = Child("half", tmp_path / "half.log", Path.cwd())
-        line = launcher.command(flow.migration, "hold", "migrate.commands.cutover:Cutover.finish", 1, "cutover")
-        half.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+        half = flow.held("half", "migrate.commands.cutover:Cutover.finish", held, "cutover")
         wait(held.exists, "the cutover to have switched")
         flow.children("back-t1")[0].stop(SLOW)
         gone = box.targets[1]
@@ -170,15 +166,20 @@ def test_a_server_that_comes_back_before_the_switch_is_asked_again_and_the_rows_
         ask("cutover")
         one.write_at_target(0, "INSERT INTO orders_1 VALUES (5001, 2, 7, 'deleted'), (5003, 2, 7, 'later')")
         ask("--reverse", "drain", "--timeout", str(SLOW))
-        gone, held = box.targets[1], tmp_path / "held"
+        gone, held, unread = box.targets[1], tmp_path / "held", tmp_path / "unread"
+        flow.children("back-consume")[0].stop(SLOW)
         gone.kill()
         try:
             one.write_at_target(0, "DELETE FROM orders_1 WHERE id = 5001")
-            half = Child("half", tmp_path / "half.log", Path.cwd())
-            line = launcher.command(
-                flow.migration, "hold", "migrate.commands.cutover_freeze:Freeze._roles", 1, *AWAY, "--yes"
-            )
-            half.start(line, {**flow.migration.environment, "HELD_AT": str(held)})
+            flow.held("back-held", "migrate.state.stop_reason:note", unread, "--reverse", "consume")
+            wait(unread.exists, "the row to have been looked for at t1, and the state to be told")
+            both = "migrate.commands.cutover_check:check,migrate.commands.cutover_freeze:Freeze._roles"
+            half = flow.held("half", both, held, *AWAY, "--yes")
+            wait(held.exists, "the rollback to have found no partition that waits for t1")
+            unread.unlink()
+            blocked = "SELECT process FROM halt WHERE process LIKE 'consume: %' AND code = 'source'"
+            wait(lambda: flow.state_of(blocked), "the state to be told that t1 was asked, before the rollback began")
+            held.unlink()
             wait(held.exists, "the rollback to have drained")
         finally:
             gone.start()
