@@ -5,6 +5,7 @@ Where names stand is for `migrate.publish.schema.ddl`; what the rest means, a se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrate.ddl.levels import Level
@@ -97,6 +98,7 @@ def read(sql: str) -> LogicalStatement:
         raise _refused("it has text for some servers alone (/*! … */)", "write what every server of the rule is to get")
     try:
         found = tokens(text, 0, _NEWEST, mariadb=False)
+        _refuse_long_name(found)
         parsed = ddl.parse(text, found, _NO_DATABASE)
     except ValueError as error:
         raise _refused(f"it cannot be read: {error}", "check how it is written, and its quotes") from None
@@ -115,6 +117,23 @@ def read(sql: str) -> LogicalStatement:
         counter=any(clause[0].is_word("AUTO_INCREMENT") for clause in parsed.clauses if clause),
         index=_index(text, found, mention.start) if parsed.drops else "",
     )
+
+
+def _refuse_long_name(found: Sequence[Token]) -> None:
+    """Raises PreflightError where the table's name has more than two parts: the servers' parsers would stop there."""
+    first = next((at for at, token in enumerate(found) if token.is_sign(".")), None)
+    if first is not None and first + 2 < len(found) and found[first + 2].is_sign(".") and _is_of_table(found, first):
+        parts = [token.text for token in found[first - 1 : first + 4 : 2]]
+        raise _refused(
+            f"the table's name {'.'.join(parts)} has more than two parts",
+            "write it with its database, as shop.orders, or without; a name with a dot in it goes in backquotes",
+        )
+
+
+def _is_of_table(found: Sequence[Token], dot: int) -> bool:
+    """Whether the name that has this dot is the table's, by the word before it: an expression's columns have others."""
+    before = found[dot - 2 : dot - 1]
+    return any(token.is_word("TABLE", "TABLES", "TRUNCATE", "ON", "EXISTS") for token in before)
 
 
 def _index(text: str, found: list[Token], table: int) -> str:

@@ -44,6 +44,7 @@ REFUSED = (
     "ALTER TABLE orders",
     "ALTER TABLE orders ADD COLUMN n VARCHAR(9) DEFAULT 'x",
     "DROP TABLE orders, others",
+    "DROP TABLE IF EXISTS orders",
     "UPDATE orders SET v = 'x'",
 )
 
@@ -60,6 +61,28 @@ def test_a_statement_that_says_its_algorithm_is_refused_for_that() -> None:
     for sql in ("ALTER TABLE orders LOCK=NONE, ADD COLUMN n INT", "CREATE INDEX i ON orders (v) ALGORITHM=INPLACE"):
         with pytest.raises(PreflightError, match="says ALGORITHM, LOCK or WAIT itself"):
             read(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE a.b.orders ADD COLUMN n INT",
+        "DROP TABLE a.b.orders",
+        "TRUNCATE a.b.orders",
+        "CREATE INDEX i ON a.b.orders (v)",
+        "DROP INDEX i ON a.b.orders",
+    ],
+)
+def test_a_name_of_three_parts_is_called_one(sql: str) -> None:
+    """Lost: the table that was meant. `DROP TABLE a.b.orders` was planned for a table b of a database a."""
+    with pytest.raises(PreflightError, match=r"the table's name a\.b\.orders has more than two parts") as refused:
+        read(sql)
+    assert "as shop.orders, or without; a name with a dot in it goes in backquotes" in refused.value.hint
+
+
+def test_a_dot_in_a_name_or_an_expression_is_no_third_part() -> None:
+    assert read("ALTER TABLE `a.b.orders` ADD COLUMN n INT").table == "a.b.orders"
+    assert read("ALTER TABLE orders ADD CONSTRAINT c CHECK (a.orders.v > '')").table == "orders"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Ddl:
     selects: bool = False
     replaces: bool = False  # OR REPLACE
     if_absent: bool = False  # IF NOT EXISTS
-    if_there: bool = False  # IF EXISTS, of an ALTER or a RENAME
+    if_there: bool = False  # IF EXISTS, of a table that is altered, dropped or renamed
     ignores: bool = False  # ALTER IGNORE TABLE
     storage: tuple[Token, ...] = ()  # what says in which files of its server a table is, and how that changes it
     parents: tuple[Mention, ...] = ()  # of foreign keys, with a database
@@ -224,11 +224,11 @@ def _drop(sql: str, cursor: TokenCursor) -> Ddl | None:
     if not cursor.word("TABLE", "TABLES"):
         index = _index(sql, cursor)
         return index and replace(index, drops=True)
-    cursor.words("IF", "EXISTS")
+    if_there = cursor.words("IF", "EXISTS")
     mentions = [cursor.table()]
     while cursor.sign(","):
         mentions.append(cursor.table())
-    return Ddl(Verb.DROP, sql, tuple(mentions))
+    return Ddl(Verb.DROP, sql, tuple(mentions), if_there=if_there)
 
 
 def _rename(sql: str, cursor: TokenCursor) -> Ddl:
