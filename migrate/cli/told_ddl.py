@@ -17,6 +17,7 @@ from migrate.cli.options import out
 from migrate.ddl.plan import Plan, ShardPlan
 from migrate.ddl.runner import RunReport
 from migrate.ddl.shards import GroupProgress
+from migrate.ddl.unreached import way_out
 from migrate.model.words import counted, some
 from migrate.state.ddl import ShardRow, Stage
 from migrate.terminal import Printable, console
@@ -127,7 +128,7 @@ def summary(report: RunReport) -> str:
     told = f"run {run.number}: {report.reached} of {counted(len(report.rows), 'table')} {run.goal}"
     if run.finished is not None:
         return f"{told}, finished at {run.finished:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{told}; `migrate ddl resume` continues it, `migrate ddl undo` takes it back"
+    return f"{told}; {way_out(run, report.rows)}"
 
 
 class Progress:

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from migrate.ddl import left_behind, load, unreached
 from migrate.ddl.levels import Allowance
 from migrate.ddl.plan import Plan
+from migrate.ddl.problem import named
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement, read
 from migrate.ddl.step import Ended, Seen, StepJournal, look, step
@@ -109,7 +110,8 @@ def begin(servers: Servers, state: sa.Engine, plan: Plan, of: GroupStatement | N
 def refuse_unended(connection: sa.Connection, name: str) -> None:
     """Raises PreflightError where the last run is to be ended first."""
     if (last := left_behind.unended(connection, name, journal.latest(connection, name))) is not None:
-        raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=unreached.WAY_OUT)
+        way = unreached.way_out(last, journal.of_run(connection, name, last.number))
+        raise PreflightError(f"run {last.number} is not finished: {last.statement}", hint=way)
 
 
 def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunReport:
@@ -136,8 +138,7 @@ def refuse_undo(report: RunReport, *, allow_data_loss: bool) -> None:
     stuck = [row for row in report.rows if row.stage is Stage.NEW and row.undo is None]
     if stuck:
         raise PreflightError(
-            f"run {report.run.number} cannot be undone: no statement takes it back at {stuck[0]}"
-            + (f" and {len(stuck) - 1} more" if stuck[1:] else ""),
+            f"run {report.run.number} cannot be undone: no statement takes it back at {named(stuck)}",
             hint="`migrate ddl resume` brings the other tables to the same definition",
         )
     if altered and report.run.undo_loses and not allow_data_loss:
@@ -343,8 +344,4 @@ def stopped(report: RunReport) -> MigrateError | None:
     as it was asked to."""
     if report.run.finished is not None or report.paused:
         return None
-    return ServerError(
-        f"run {report.run.number} was stopped: {report.reached} of {counted(len(report.rows), 'table')} are"
-        f" {report.run.goal}",
-        hint=unreached.WAY_OUT,
-    )
+    return unreached.interrupted(report.run, report.rows, report.reached)

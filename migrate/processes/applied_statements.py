@@ -23,7 +23,7 @@ from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
 from migrate.ddl.servers import of_settings
 from migrate.ddl.statement import read, without_level
-from migrate.ddl.unreached import TableRefused
+from migrate.ddl.unreached import TableRefused, way_out
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.partition import Partition
@@ -169,7 +169,7 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                     of_publisher = journal.brought_from(other.statement) is not None  # which continues it by itself
                     raise (Busy if of_publisher else _Unended)(
                         f"run {other.number} of `migrate ddl` is not finished: {other.statement}",
-                        hint="`migrate ddl resume` or `migrate ddl undo` ends it",
+                        hint=way_out(other, journal.of_run(connection, servers.name, other.number)),
                     )
                 _refuse_while_copied(connection, servers.name, planned)
                 if own is not None and own.goal is Goal.OLD:

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 import sqlalchemy as sa
 
+from migrate.cli.told_ddl import summary
 from migrate.ddl import runner
 from migrate.ddl.runner import RunReport
 from migrate.ddl.unreached import TableRefused
@@ -83,8 +84,27 @@ def test_a_table_that_somebody_altered_meanwhile_stops_the_run_by_its_name(made:
     server.execute("ALTER TABLE orders_1 DROP COLUMN mine", database=database_)
     assert made.go().reached == 4
     server.execute("ALTER TABLE orders_0 ADD COLUMN mine INT", database=database_)
-    with pytest.raises(StopError, match="orders_0 is neither"):
+    with pytest.raises(StopError, match="orders_0 is neither") as undoing:
         made.go(Goal.OLD)
+    # Lost: the direction. An undo that had stopped was to be taken back by an undo, and both only went on with it.
+    on = "`migrate ddl resume` continues the undo"
+    assert undoing.value.hint == f"alter it by hand to either definition; then {on}"
+    with pytest.raises(PreflightError, match="run 1 is not finished") as another:
+        made.run(made.plan(nodes="ds_1.orders_0"))
+    assert another.value.hint == on
+    assert summary(runner.found(made.servers, made.state)).endswith(f" of 4 tables old; {on}")
+
+
+def test_the_way_out_of_a_run_is_one_that_is_taken(made: Shards) -> None:
+    """Lost: a command. An undo was named where nothing takes the statement back, or was refused without its option."""
+    paused = summary(made.run(made.plan(), first=1))
+    assert paused.endswith("`migrate ddl resume` continues it, `migrate ddl undo --allow-data-loss` takes it back")
+    assert made.go(Goal.OLD).reached == 4
+    lossy = made.plan("ALTER TABLE orders DROP COLUMN v", allow_data_loss=True)
+    assert summary(made.run(lossy, first=1)).endswith("1 of 4 tables new; `migrate ddl resume` continues it")
+    with pytest.raises(PreflightError, match="cannot be undone"):
+        made.go(Goal.OLD)
+    assert made.go().reached == 4
 
 
 def test_a_table_that_is_as_before_again_keeps_a_run_from_its_end(made: Shards) -> None:

@@ -90,7 +90,7 @@ def test_a_run_that_is_not_ended_is_named_where_the_publisher_waits_for_it_and_i
     at_source(flow, "ALTER TABLE orders ADD n INT DEFAULT 7", "UPDATE orders SET n = 8 WHERE id = 1")
     told = wait(lambda: halted(flow).get("publish"), "the publisher to say what it waits for")
     assert "run 1 of `migrate ddl` is not finished: ALTER TABLE x ADD n INT" in told["reason"]
-    assert "`migrate ddl resume` or `migrate ddl undo` ends it" in told["hint"]
+    assert "`migrate ddl resume` continues it, `migrate ddl undo --allow-data-loss` takes it back" in told["hint"]
     flow.migration.do("ddl", "resume")
     wait(lambda: not halted(flow), "the publisher to go on")
     flow.drain()
