@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate.model.table import Kind, Table
+from migrate.model.words import some
 from migrate.mysql.connection import Connection
 from migrate.mysql.quoting import quote
 from migrate.preflight.limits import limited
@@ -36,9 +37,8 @@ def check(connection: Connection, tables: Sequence[PlannedTable], settings: Sett
 
     yield from each(connection, "row size", tables, look, lambda planned: planned.table.full_name)
     if large:
-        more = f" and {len(large) - _NAMED} more tables" if len(large) > _NAMED else ""
-        told = f"{connection.name}: a row of {', '.join(large[:_NAMED])}{more} may be longer than a message, {limit:,}"
-        told += f" bytes (kafka.max_message_bytes); {_then(settings)}"
+        told = f"{connection.name}: a row of {some(large, _NAMED)} may be longer than a message, {limit:,} bytes"
+        told += f" (kafka.max_message_bytes); {_then(settings)}"
         yield Result("row size", connection.name, Verdict.NOTE, told, _mend(settings))
 
 
