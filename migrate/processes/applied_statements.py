@@ -10,7 +10,8 @@ from before it can be written behind it, and a key that is read again has wider 
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 import structlog
@@ -19,10 +20,11 @@ from migrate.ddl import runner, shards
 from migrate.ddl.between import between
 from migrate.ddl.left_behind import refuse_at_targets, unended
 from migrate.ddl.levels import Allowance
+from migrate.ddl.plan import Plan
 from migrate.ddl.plan import planned as plan_of
 from migrate.ddl.runner import Limits, Runner
-from migrate.ddl.servers import of_settings
-from migrate.ddl.statement import read, without_level
+from migrate.ddl.servers import Servers, of_settings
+from migrate.ddl.statement import LogicalStatement, read, without_level
 from migrate.ddl.unreached import TableRefused, way_out
 from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
@@ -72,6 +74,7 @@ def apply(runtime: Runtime, lease: str, wanted: ToBeApplied, planned: PlannedTab
     tried again; OwnershipLost.
     """
     if not wanted.brings:
+        _refuse_before_wait(runtime, wanted, planned)
         log.warning("waiting for the consumers, then the statement is run at the targets", statement=wanted.sql)
         if not _consumed(runtime, lease, wanted, planned):
             return False
@@ -153,12 +156,43 @@ def _tell(runtime: Runtime, error: StopError | None) -> None:
     in_transaction(runtime.state, note, runtime.stop)
 
 
+@contextmanager
+def _not_run_told(wanted: ToBeApplied) -> Iterator[None]:
+    """Turns what refuses a statement inside into a StopError with the way out; Busy and what may pass stay."""
+    try:
+        yield
+    except Busy:
+        raise
+    except (PreflightError, StopError) as error:
+        raise _not_run(wanted, error) from error
+    except ServerError as error:
+        if not is_refusal(error):
+            raise
+        raise _not_run(wanted, error) from error
+
+
+def _refuse_before_wait(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> None:
+    """What refuses a statement whatever the consumers do, before they are waited for: hours, where they are behind.
+    Raises as `apply`. A run that is not ended is waited for first: its tables may be neither old nor new."""
+    servers, state = of_settings(runtime.settings), runtime.state
+    with _not_run_told(wanted):
+        mark, logical = _logical(wanted, planned)
+        with state.connect() as connection:
+            last = journal.latest(connection, servers.name)
+            own = _own(last, mark)
+            _refuse_while_copied(connection, servers.name, planned)
+            if own is not None and own.goal is Goal.OLD:
+                raise _taken_back(own.number)
+            if own is not None or unended(connection, servers.name, last) is not None:
+                return
+        _planned(servers, logical, wanted, planned).refuse()
+
+
 def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
     """The number of the run that did it; 0 when told to stop before its end. Raises as `apply`; Busy."""
     servers, state = of_settings(runtime.settings), runtime.state
-    try:
-        mark = journal.mark(planned.table.source, wanted.since)
-        logical = read(f"{mark} {_statement(wanted)}")
+    with _not_run_told(wanted):
+        mark, logical = _logical(wanted, planned)
         of = GroupStatement(planned.table.id, wanted.since, wanted.brings) if wanted.brings else None
         with runner.held(servers, state) as lease:
             with state.begin() as connection:
@@ -176,13 +210,10 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                     raise _taken_back(own.number)
                 if of is not None and own is None and (done := _joined(connection, servers.name, of, planned)):
                     return done
-            loses = logical.verb is Verb.TRUNCATE  # which nothing but its own policy lets through
-            if loses:
-                refuse_at_targets(servers, planned, wanted.since)
             if own is None:
-                found = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
-                number = runner.begin(servers, state, found, of)
+                number = runner.begin(servers, state, _planned(servers, logical, wanted, planned), of)
             else:
+                _refuse_late(servers, logical, wanted, planned)
                 number = own.number
             work = Runner(
                 servers,
@@ -194,14 +225,24 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                 runtime.stop,
             )
             return number if work.go(number, Goal.NEW).run.finished is not None else 0
-    except Busy:
-        raise
-    except (PreflightError, StopError) as error:
-        raise _not_run(wanted, error) from error
-    except ServerError as error:
-        if not is_refusal(error):
-            raise
-        raise _not_run(wanted, error) from error
+
+
+def _logical(wanted: ToBeApplied, planned: PlannedTable) -> tuple[str, LogicalStatement]:
+    """The mark of its place in the log, and the statement with it. Raises PreflightError, StopError."""
+    mark = journal.mark(planned.table.source, wanted.since)
+    return mark, read(f"{mark} {_statement(wanted)}")
+
+
+def _refuse_late(servers: Servers, logical: LogicalStatement, wanted: ToBeApplied, planned: PlannedTable) -> None:
+    if logical.verb is Verb.TRUNCATE:  # which nothing but its own policy lets through
+        refuse_at_targets(servers, planned, wanted.since)
+
+
+def _planned(servers: Servers, logical: LogicalStatement, wanted: ToBeApplied, planned: PlannedTable) -> Plan:
+    """Raises what keeps a TRUNCATE from its targets, too."""
+    _refuse_late(servers, logical, wanted, planned)
+    loses = logical.verb is Verb.TRUNCATE
+    return plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
 
 
 def _refuse_while_copied(state: sa.Connection, name: str, planned: PlannedTable) -> None:

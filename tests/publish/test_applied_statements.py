@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -21,6 +22,7 @@ from migrate.settings import parse
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.helpers import unique
+from tests.waiting import SLOW
 
 PASSWORD = "a-password-of-a-test"
 TRIED = "CREATE, ALTER, INDEX, DROP, SELECT, INSERT"
@@ -36,8 +38,9 @@ def main(box: Sandbox, kafka: KafkaBroker) -> Iterator[Publishing]:
     made.close()
 
 
-def brought(main: Publishing, sql: str = "") -> bool:
-    """What a publisher does with a statement that it came to; a TRUNCATE without one."""
+def brought(main: Publishing, sql: str = "", patience: float = 0) -> bool:
+    """What a publisher does with a statement that it came to; a TRUNCATE without one. patience: seconds before it is
+    told to stop, 0: never."""
     stopped = StopError(f"a statement may change {main.database}.t: {sql or 'TRUNCATE t'}", code=Code.STATEMENT)
     since, empties = Coordinate(0, 1, 400, 0), not sql
     sql = sql or f"TRUNCATE TABLE `{main.database}`.`t`"
@@ -45,7 +48,43 @@ def brought(main: Publishing, sql: str = "") -> bool:
     with main.lease() as (leases, held, stop):
         runtime = Runtime(main.settings, "publish:main", main.state, leases, stop)
         (planned,) = runtime.plan().tables.values()
-        return applied_statements.apply(runtime, held.name, wanted, planned)
+        told_to_stop = threading.Timer(patience, stop.set)
+        if patience:
+            told_to_stop.start()
+        try:
+            return applied_statements.apply(runtime, held.name, wanted, planned)
+        finally:
+            told_to_stop.cancel()
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("ALTER TABLE t DROP COLUMN v", "the statement loses the values of column v"),
+        ("ALTER TABLE t ADD COLUMN v INT", "Duplicate column name 'v'"),
+        ("ALTER TABLE t ADD COLUMN n INT, ADD FOREIGN KEY (n) REFERENCES p (id)", "a foreign key names a parent table"),
+        ("", "foreign key f of"),
+    ],
+)
+def test_what_will_be_refused_does_not_wait_for_the_consumers(main: Publishing, sql: str, why: str) -> None:
+    """Lost: the hours that consumers were behind, before a person heard of the statement."""
+    target = f"{main.name}_target"
+    if not sql:
+        key = f"CONSTRAINT f FOREIGN KEY (id) REFERENCES {target}.t (id)"
+        main.other.execute(f"CREATE TABLE {target}.c (id INT PRIMARY KEY, {key})")
+    with main.running():
+        main.until(lambda: main.position is not None, "the first position")
+        main.sql("INSERT INTO t VALUES (9, 'nobody consumes it')")
+        main.until(lambda: main.keys() == [9], "the row in Kafka")
+    with pytest.raises(StopError, match=why):
+        brought(main, sql, patience=SLOW)
+    if not sql:
+        main.other.execute(f"DROP TABLE {target}.c")
+
+
+def test_a_renamed_column_keeps_its_values_at_the_targets(main: Publishing) -> None:
+    assert brought(main, "ALTER TABLE t RENAME COLUMN v TO w")
+    assert main.other.query(f"SELECT id, w FROM {main.name}_target.t ORDER BY id") == ((1, "a"), (2, "b"))
 
 
 def rows(main: Publishing) -> int:
