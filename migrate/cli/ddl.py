@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ import typer
 
 from migrate.cli.options import Json, print_json
 from migrate.cli.told_ddl import Progress, plan_json, run_json, summary, tell_plan, tell_run
-from migrate.ddl import runner, shards
+from migrate.ddl import live_tables, runner, shards
 from migrate.ddl.levels import Algorithm, Allowance, Lock
 from migrate.ddl.plan import Plan, planned
 from migrate.ddl.runner import Limits, Runner, RunReport
@@ -82,7 +82,7 @@ def plan(
     logical = read(statement)
     servers = _servers(context, nodes, rule)
     with database.opened(servers.state) as state:
-        wanted = _wanted(servers, state, logical, (nodes, rule), side)
+        wanted = _wanted(context, servers, state, logical, (nodes, rule), side)
     found = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
     if as_json:
         print_json(plan_json(found))
@@ -113,8 +113,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Plan a statement, and run it at every shard table."""
-    if wait is not None and not first:
-        raise ConfigError("--wait goes with --first only")
+    _refuse_wait_alone(first, wait)
     logical = read(statement)
     servers = _servers(context, nodes, rule)
     if servers.settings is None:
@@ -125,7 +124,7 @@ def run(
     with database.opened(servers.state) as state, runner.held(servers, state) as lease:
         with state.connect() as connection:
             runner.refuse_unended(connection, servers.name)
-        wanted = _wanted(servers, state, logical, (nodes, rule), side)
+        wanted = _wanted(context, servers, state, logical, (nodes, rule), side)
         found: Plan = planned(servers, logical, wanted, Allowance(algorithm, lock), allow_data_loss=allow_data_loss)
         number = runner.begin(servers, state, found)
         work = partial(Runner, servers, state, lease.still_ours, limits)
@@ -148,8 +147,7 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Continue the last run, in the direction that it had: a run, or an undo."""
-    if wait is not None and not first:
-        raise ConfigError("--wait goes with --first only")
+    _refuse_wait_alone(first, wait)
     limits = Limits(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
@@ -199,12 +197,23 @@ def status(context: typer.Context, number: Number = None, as_json: Json = False)
         tell_run(found, group)
 
 
+def _refuse_wait_alone(first: int, wait: float | None) -> None:
+    if wait is not None and not first:
+        raise ConfigError(
+            "--wait goes with --first only",
+            hint="--first says how many tables come before the wait; without it the run does not pause",
+        )
+
+
 def _servers(context: typer.Context, nodes: str | None = None, rule: Path | None = None) -> Servers:
     """Those of the migration in the config file; where shard tables are named, no migration has to be in it."""
     if context.obj.reverse:
         raise ConfigError("`migrate ddl` takes no --reverse", hint="--side says which side is altered")
     if nodes is not None and rule is not None:
-        raise ConfigError("--nodes and --rule exclude each other")
+        raise ConfigError(
+            "--nodes and --rule exclude each other",
+            hint="leave one of the two out: --rule takes the shard tables from a rule file, --nodes as they are typed",
+        )
     if nodes is None and rule is None and is_of_migration(context.obj.path):
         return of_settings(context.obj.load("ddl"))
     servers, logging = load_servers(context.obj.path)
@@ -213,6 +222,7 @@ def _servers(context: typer.Context, nodes: str | None = None, rule: Path | None
 
 
 def _wanted(
+    context: typer.Context,
     servers: Servers,
     state: sa.Engine,
     logical: LogicalStatement,
@@ -224,11 +234,19 @@ def _wanted(
         if servers.settings is None:
             raise ConfigError("the config names no tables", hint="--nodes or --rule say which shard tables are meant")
         return shards.of_migration(servers.settings, state, logical, side)
+    option = "--rule" if nodes is None else "--nodes"
     if side is not WhichSide.BOTH:
-        raise ConfigError("--side is for tables of a migration", hint="--nodes and --rule name target tables alone")
+        raise ConfigError(
+            f"--side is for tables of a migration, and {option} names target tables alone",
+            hint=f"leave {option} out for the tables of the migration in the config file; or --side, for those that"
+            f" {option} names",
+        )
     if nodes is not None:
-        return shards.of_nodes(servers, nodes)
-    return shards.of_rule_file(servers, logical, Path(str(rule)))
+        wanted = shards.of_nodes(servers, nodes)
+    else:
+        wanted = shards.of_rule_file(servers, logical, Path(str(rule)))
+    load = partial(context.obj.load, "ddl") if is_of_migration(context.obj.path) else None
+    return replace(wanted, refused=live_tables.problems(servers, state, wanted.shards, option, load))
 
 
 def _bound(last: RunReport, algorithm: Algorithm | None, lock: Lock | None) -> Allowance:

@@ -15,6 +15,7 @@ from migrate.ddl import survey
 from migrate.ddl.definition import Definition, read
 from migrate.ddl.inverse import statement
 from migrate.ddl.levels import Allowance, needs
+from migrate.ddl.problem import Problem
 from migrate.ddl.servers import Servers
 from migrate.ddl.shards import Shard, Wanted
 from migrate.ddl.statement import LogicalStatement
@@ -31,14 +32,6 @@ from migrate.preflight.schema.scratch import name_of
 from migrate.publish.schema.ddl import Verb
 from migrate.state.ddl import ShardRow
 from migrate.state.switch import Side
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a run would not begin. hint: the way out."""
-
-    what: str
-    hint: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ def planned(
 ) -> Plan:
     """Look at every shard table and try the statement. Raises ServerError, StopError, PreflightError."""
     found: dict[Shard, ShardPlan] = {}
-    plan = Plan(logical, wanted, allow_data_loss, bound)
+    plan = Plan(logical, wanted, allow_data_loss, bound, problems=[*wanted.refused])
     for (side, server), shards in groupby(sorted(wanted.shards), key=lambda one: (one.side, one.server)):
         with servers.session(side, server) as session, explained(session.name):
             definitions = {one: read(session, one.database, one.table) for one in shards}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from migrate.ddl.problem import Problem
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement
 from migrate.model.errors import ConfigError, PreflightError
@@ -51,7 +52,7 @@ class Wanted:
     ordered; empty where it is of none, or of one that is finished. streamed: a stream keeps its source and target
     tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first.
     reverse_policy: what the publishers of the reverse stream do about a statement on the target tables; "" while
-    applications are at the sources.
+    applications are at the sources. refused: why nothing is run at them, whatever the statement is.
     """
 
     shards: tuple[Shard, ...]
@@ -61,6 +62,7 @@ class Wanted:
     streamed: bool = False
     empties: bool = False
     reverse_policy: str = ""
+    refused: tuple[Problem, ...] = ()
 
     @property
     def migrated(self) -> bool:

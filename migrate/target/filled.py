@@ -42,6 +42,24 @@ def note(connection: Connection, migration: str, tables: Mapping[str, bool]) -> 
             connection.execute(f"INSERT INTO {FILLED} VALUES (%s, %s, %s)", [migration, place, empties])
 
 
+def filled_by(connection: Connection, database: str) -> dict[str, list[str]]:
+    """The tables of a database that each stream fills, by the stream's name; none of one whose `migrate init`, of an
+    earlier program, noted none. Empty where no migration writes to the database. Raises the driver's error."""
+    found: dict[str, list[str]] = {}
+    there = connection.query(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME IN (%s, %s)",
+        [database, ROLE, FILLED],
+    )  # an account that may not read a table that is not there would be refused for it
+    if (ROLE,) in there:
+        found = {
+            str(name): [] for (name,) in _rows(connection, f"SELECT migration FROM {quoted_table(database, ROLE)}")
+        }
+    if (FILLED,) in there:
+        for name, place in _rows(connection, f"SELECT migration, place FROM {quoted_table(database, FILLED)}"):
+            found.setdefault(str(name), []).append(str(place))
+    return found
+
+
 def empties(migration: str, planned: PlannedTable) -> bool:
     """Whether a stream brings a TRUNCATE of a source table to its target tables: the reverse stream never does."""
     return planned.ddl.truncate == "apply" and not migration.endswith(REVERSE)
