@@ -15,7 +15,7 @@ from migrate.ddl import survey
 from migrate.ddl.definition import Definition, read
 from migrate.ddl.inverse import statement
 from migrate.ddl.levels import Allowance, needs
-from migrate.ddl.problem import Problem
+from migrate.ddl.problem import Problem, at_tables, named
 from migrate.ddl.servers import Servers
 from migrate.ddl.shards import Shard, Wanted
 from migrate.ddl.statement import LogicalStatement
@@ -32,6 +32,13 @@ from migrate.preflight.schema.scratch import name_of
 from migrate.publish.schema.ddl import Verb
 from migrate.state.ddl import ShardRow
 from migrate.state.switch import Side
+
+_NO_RULE = (
+    "where each row keeps its place by the rule, as with a wider integer under MOD, name the same shard tables by"
+    " --nodes, which asks for no rule; where it does not, a new migration moves the rows"
+)
+_MISSING = "it is not there, or this account may not see it"
+_MAKE = "make it first, or correct the rule; docs/grants.md has the grants"
 
 
 @dataclass(frozen=True)
@@ -101,24 +108,19 @@ def planned(
 ) -> Plan:
     """Look at every shard table and try the statement. Raises ServerError, StopError, PreflightError."""
     found: dict[Shard, ShardPlan] = {}
+    missing: list[Shard] = []
     plan = Plan(logical, wanted, allow_data_loss, bound, problems=[*wanted.refused])
     for (side, server), shards in groupby(sorted(wanted.shards), key=lambda one: (one.side, one.server)):
         with servers.session(side, server) as session, explained(session.name):
             definitions = {one: read(session, one.database, one.table) for one in shards}
-            plan.problems += [_missing(one) for one, definition in definitions.items() if not definition.text]
+            missing += [one for one, definition in definitions.items() if not definition.text]
             there = {one: definition for one, definition in definitions.items() if definition.text}
             if there:
                 found |= _at(session, name_of(servers.name), logical, wanted.key, there)
     plan.shards = [found[one] for one in wanted.shards if one in found]
+    plan.problems += at_tables((one, _MISSING, _MAKE) for one in missing)
     plan.problems += _judged(plan)
     return plan
-
-
-def _missing(shard: Shard) -> Problem:
-    return Problem(
-        f"{shard.side} table {shard} is not there, or this account may not see it",
-        "make it first, or correct the rule; docs/grants.md has the grants",
-    )
 
 
 def _at(
@@ -156,40 +158,39 @@ def _surveyed(session: Connection, logical: LogicalStatement, shard: Shard, tria
 def _judged(plan: Plan) -> Iterator[Problem]:
     yield from _refused(plan)
     yield from _of_the_migration(plan)
-    for one in plan.shards:
-        for told in one.in_the_way:
-            yield Problem(
-                f"{one.shard}: {told}, which the statement changes", "drop it first, and make it again afterwards"
-            )
+    yield from at_tables(
+        (one.shard, f"{told}, which the statement changes", "drop it first, and make it again afterwards")
+        for one in plan.shards
+        for told in one.in_the_way
+    )
     if plan.loses and not plan.allow_data_loss:
         yield Problem(f"the statement loses {'; '.join(plan.loses)}", "--allow-data-loss allows it")
     yield from _heavy(plan)
     if plan.logical.verb is Verb.TRUNCATE:
-        for one in plan.shards:
-            if not one.witness:
-                yield _untold(one)
+        yield from at_tables(_untold(one) for one in plan.shards if not one.witness)
     if plan.logical.verb in (Verb.DROP, Verb.TRUNCATE):
-        for one in plan.shards:
-            if one.around.of_others:
-                yield Problem(f"{one.shard}: foreign key {one.around.of_others[0]} refers to it", "drop that first")
+        yield from at_tables(
+            (one.shard, f"foreign key {one.around.of_others[0]} refers to it", "drop that first")
+            for one in plan.shards
+            if one.around.of_others
+        )
 
 
-def _untold(one: ShardPlan) -> Problem:
-    told = f"{one.shard}: whether a TRUNCATE was done could not be told after a kill, as"
+def _untold(one: ShardPlan) -> tuple[Shard, str, str]:
+    told = "whether a TRUNCATE was done could not be told after a kill, as"
     if one.trial.before.partitioning:
-        return Problem(f"{told} each partition is a table to InnoDB", "no run empties a table with partitions")
+        return one.shard, f"{told} each partition is a table to InnoDB", "no run empties a table with partitions"
     if not f"{one.shard.database}{one.shard.table}".isascii():
-        return Problem(f"{told} its name is not ASCII", "no run empties a table of such a name")
-    return Problem(
-        f"{told} this account may not see InnoDB's number of the table", "GRANT PROCESS ON *.* to the account"
-    )
+        return one.shard, f"{told} its name is not ASCII", "no run empties a table of such a name"
+    why = f"{told} this account may not see InnoDB's number of the table"
+    return one.shard, why, "GRANT PROCESS ON *.* to the account"
 
 
 def _refused(plan: Plan) -> Iterator[Problem]:
     """What the servers said of the statement, once each."""
     for said, shards in _by_text(plan.shards, lambda trial: trial.refused).items():
         yield Problem(
-            f"a scratch table as {shards[0]}{_more(shards)} refuses the statement: {said}",
+            f"a scratch table as {named(shards)} refuses the statement: {said}",
             "correct what the server names",
         )
 
@@ -201,13 +202,9 @@ def _heavy(plan: Plan) -> Iterator[Problem]:
         algorithm, lock = needs(level)
         what = f"takes {level.told}" if level.algorithm else "leaves nobody to choose algorithm and lock"
         yield Problem(
-            f"{heavy[0].shard}{_more(heavy)} {what} for this statement",
+            f"{named([one.shard for one in heavy])} {what} for this statement",
             f"--algorithm {algorithm} --lock {lock} allows it; writers wait for as long as it takes unless it is none",
         )
-
-
-def _more(shards: Sequence[object]) -> str:
-    return f" and {len(shards) - 1} more" if len(shards) > 1 else ""
 
 
 def _of_the_migration(plan: Plan) -> Iterator[Problem]:
@@ -215,26 +212,27 @@ def _of_the_migration(plan: Plan) -> Iterator[Problem]:
     followed = plan.logical.verb is Verb.TRUNCATE and plan.wanted.empties
     if plan.wanted.migrated and not plan.logical.is_alter and not followed:
         verb = plan.logical.verb.value.upper()
+        of_rows = plan.wanted.to_empty if plan.logical.verb is Verb.TRUNCATE else ""
         yield Problem(
             f"{verb} TABLE of a table of a migration would stop its streams",
-            "finish the migration first, or take the table out of it",
+            of_rows or "finish the migration first, or take the table out of it",
         )
     touched = {name[1:-1].replace("``", "`") for one in plan.shards for name in one.trial.touched}
     for name in sorted(name for name in touched if name.lower() in plan.wanted.routing):
         yield Problem(
             f"column {name} says where a row belongs, or is in the key",
-            "a table with another key or sharding column is a new migration",
+            "a table with another key or sharding column is a new migration" if plan.wanted.migrated else _NO_RULE,
         )
     for why, shards in _by_text(plan.shards, lambda trial: trial.reorders).items():
         yield Problem(
-            f"{shards[0]}{_more(shards)}: {why}; a stream would stop at the statement for good",
+            f"{named(shards)}: {why}; a stream would stop at the statement for good",
             "a table with another key, or other unique keys, is a new migration; or finish this one first",
         )
     if plan.wanted.migrated:
         keys = _by_text(plan.shards, lambda trial: periods.exclusive_added(trial.before.text, trial.after.text))
         for key, shards in keys.items():
             yield Problem(
-                f"{shards[0]}{_more(shards)}: {key} {periods.WHY}: a stream would be refused",
+                f"{named(shards)}: {key} {periods.WHY}: a stream would be refused",
                 "finish the migration first",
             )
     if plan.wanted.migrated and plan.logical.removes_rows:

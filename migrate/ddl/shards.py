@@ -13,6 +13,7 @@ from migrate.ddl.problem import Problem
 from migrate.ddl.servers import Servers
 from migrate.ddl.statement import LogicalStatement
 from migrate.model.errors import ConfigError, PreflightError
+from migrate.model.words import some
 from migrate.settings import Settings
 from migrate.sharding.places import Place
 from migrate.sharding.rule import places_in, places_of
@@ -22,6 +23,8 @@ from migrate.state.switch import Side
 from migrate.target.groups import name_of
 from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
+
+_DATABASES = 10  # that a hint names
 
 
 class WhichSide(StrEnum):
@@ -50,7 +53,8 @@ class Wanted:
     routing: columns by which rows find their place or their key, in lower case. policy: what the publisher does about a
     statement on its source tables; "" where none reads them. key: of a table of a migration, by which its changes are
     ordered; empty where it is of none, or of one that is finished. streamed: a stream keeps its source and target
-    tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first.
+    tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first;
+    to_empty: what is to be done for that where it does not.
     reverse_policy: what the publishers of the reverse stream do about a statement on the target tables; "" while
     applications are at the sources. refused: why nothing is run at them, whatever the statement is.
     """
@@ -61,6 +65,7 @@ class Wanted:
     key: tuple[str, ...] = ()
     streamed: bool = False
     empties: bool = False
+    to_empty: str = ""
     reverse_policy: str = ""
     refused: tuple[Problem, ...] = ()
 
@@ -72,7 +77,7 @@ class Wanted:
 
 def of_nodes(servers: Servers, nodes: str) -> Wanted:
     """nodes: as in a sharding rule, `ds_${0..1}.orders_${0..3}`. Raises ConfigError."""
-    return Wanted(_placed(servers, places_of(nodes, "--nodes")))
+    return Wanted(_placed(servers, places_of(nodes, "--nodes"), "--nodes"))
 
 
 def of_rule_file(servers: Servers, logical: LogicalStatement, path: Path) -> Wanted:
@@ -82,7 +87,8 @@ def of_rule_file(servers: Servers, logical: LogicalStatement, path: Path) -> Wan
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}", hint="--rule takes a ShardingSphere rule file") from None
     spec = RuleFile(text, str(path)).spec(logical.table, databases=servers.databases)
-    return Wanted(_placed(servers, places_in(spec, str(path))), frozenset(_columns(spec)))
+    said_by = f"{path}: table '{logical.table}'"
+    return Wanted(_placed(servers, places_in(spec, said_by), said_by), frozenset(_columns(spec)))
 
 
 def _columns(spec: Mapping[str, object]) -> Iterable[str]:
@@ -92,13 +98,15 @@ def _columns(spec: Mapping[str, object]) -> Iterable[str]:
             yield from (str(name).lower() for name in written.get("columns") or [written["column"]])
 
 
-def _placed(servers: Servers, places: Iterable[Place]) -> tuple[Shard, ...]:
+def _placed(servers: Servers, places: Iterable[Place], said_by: str) -> tuple[Shard, ...]:
+    """said_by: what names the places, for messages."""
     found = []
     for place in places:
         if place.database not in servers.databases:
+            has = some(sorted(servers.databases), _DATABASES) or "none"
             raise ConfigError(
-                f"the database '{place.database}' of the nodes is not under 'databases' in the config",
-                hint=f"databases there: {', '.join(sorted(servers.databases)) or 'none'}",
+                f"{said_by}: the data source '{place.database}' is not under 'databases' in the config",
+                hint=f"databases there: {has}; add it with its target and the database's name at that server",
             )
         target, database = servers.databases[place.database]
         found.append(Shard(Side.TARGET, target, database, place.table))
@@ -125,15 +133,33 @@ def of_migration(settings: Settings, state: sa.Engine, logical: LogicalStatement
     chosen[Side.SOURCE] = [] if sides is WhichSide.TARGETS or over else sorted(sources)
     columns = {name.lower() for one in members for name in (*one.routing, *one.table.key)}
     policies = {one.ddl.columns for one in members}
+    to_empty = "" if over else _to_empty(first, sides, active)
     return Wanted(
         (*chosen[active.other], *chosen[active]),
         frozenset(columns),
         "" if not chosen[Side.SOURCE] else _policy(policies),
         () if over else tuple(first.table.key),
         streamed=not over,
-        empties=not over and sides is WhichSide.SOURCES and active is Side.SOURCE and first.ddl.truncate == "apply",
+        empties=not (over or to_empty),
+        to_empty=to_empty,
         reverse_policy=_policy(policies) if active is Side.TARGET and chosen[Side.TARGET] and not over else "",
     )
+
+
+def _to_empty(planned: PlannedTable, sides: WhichSide, active: Side) -> str:
+    """What is to be done before the stream brings a TRUNCATE of a source table to its targets; "" for nothing."""
+    if active is Side.TARGET:
+        return "delete the rows by DELETE, which the reverse stream follows; or finish the migration first"
+    if planned.group:
+        return "delete the rows by DELETE, which the streams follow: a group has no `truncate: apply`"
+    to_do = []
+    if planned.ddl.truncate != "apply":
+        to_do.append(
+            "set `ddl: {truncate: apply}` for the table, stop `migrate run`, `migrate init`, and start it again"
+        )
+    if sides is not WhichSide.SOURCES:
+        to_do.append("run it with --side sources, and the publisher empties the targets")
+    return "; then ".join(to_do)
 
 
 def at_targets(planned: PlannedTable) -> Wanted:

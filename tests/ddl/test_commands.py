@@ -72,21 +72,41 @@ def typed(directory: Path, words: list[str], code: int = 0) -> str:
     return done.stdout
 
 
+FORCE = "ALTER TABLE orders FORCE"
+RULES = """
+rules:
+- !SHARDING
+  tables:
+    orders: {actualDataNodes: "ds_9.orders_$->{0..1}"}
+"""
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "message", "hint"),
     [
-        (["plan", "ALTER TABLE orders FORCE"], "the config names no tables"),
+        (["plan", FORCE], "the config names no tables", "--nodes or --rule say which"),
+        (["plan", FORCE, "--nodes", "ds_9.orders"], "--nodes: the data source 'ds_9' is not under", "there: ds_0; add"),
         (
-            ["plan", "ALTER TABLE orders FORCE", "--nodes", "ds_9.orders"],
-            "'ds_9' of the nodes is not under",
+            ["plan", FORCE, "--rule", "rules.yaml"],
+            "rules.yaml: table 'orders': the data source 'ds_9' is not under 'databases' in the config",
+            "databases there: ds_0; add it",
         ),
-        (["plan", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--rule", "x.yaml"], "exclude each other"),
-        (["plan", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--side", "sources"], "--side is for tables of"),
-        (["run", "ALTER TABLE orders FORCE", "--nodes", "ds_0.o", "--wait", "3"], "--wait goes with --first"),
-        (["resume", "--wait", "3"], "--wait goes with --first"),
+        (["plan", FORCE, "--nodes", "ds_0.o", "--rule", "x.yaml"], "exclude each other", "leave one of the two out"),
+        (
+            ["plan", FORCE, "--nodes", "ds_0.o", "--side", "sources"],
+            "--side is for tables of a migration, and --nodes names target tables alone",
+            "leave --nodes out for the tables of the migration",
+        ),
+        (
+            ["plan", FORCE, "--rule", "x.yaml", "--side", "targets"],
+            "--side is for tables of a migration, and --rule names",
+            "or --side, for those that --rule names",
+        ),
+        (["run", FORCE, "--nodes", "ds_0.o", "--wait", "3"], "--wait goes with --first", "--first says how many"),
+        (["resume", "--wait", "3"], "--wait goes with --first", "without it the run does not pause"),
     ],
 )
-def test_what_is_not_given_or_too_much_is_said(tmp_path: Path, words: list[str], message: str) -> None:
+def test_what_is_not_given_or_too_much_is_said(tmp_path: Path, words: list[str], message: str, hint: str) -> None:
     server = {"host": "127.0.0.1", "port": 1, "user": "u", "password": "not-a-sample"}
     config = {
         "name": "m",
@@ -95,5 +115,7 @@ def test_what_is_not_given_or_too_much_is_said(tmp_path: Path, words: list[str],
         "databases": {"ds_0": {"target": "t", "database": "d"}},
     }
     (tmp_path / "migrate.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "rules.yaml").write_text(RULES)
+    words = [str(tmp_path / word) if word == "rules.yaml" else word for word in words]
     done = forked.run(["--config", str(tmp_path / "migrate.yaml"), "ddl", *words], {"PATH": "/usr/bin:/bin"}, 100)
-    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, message in done.stderr, hint in done.stderr) == (2, True, True), done.stderr

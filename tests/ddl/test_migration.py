@@ -67,6 +67,13 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     for side in WhichSide:
         said = told(plan(laid, "TRUNCATE TABLE t", side, emptied, loss=True))
         assert said == "" if side is WhichSide.SOURCES else "would stop its streams" in said
+    policy, by_source = (
+        "set `ddl: {truncate: apply}` for the table",
+        "run it with --side sources, and the publisher empties",
+    )
+    for truncate, ways in (("stop", (policy, by_source)), (emptied, (by_source,))):
+        hint = plan(laid, "TRUNCATE TABLE t", policy=truncate, loss=True).problems[0].hint
+        assert [way in hint for way in (policy, by_source)] == [way in ways for way in (policy, by_source)]
     assert "loses every row of the table" in told(plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, emptied))
     assert "would stop its streams" in told(plan(laid, "DROP TABLE t", WhichSide.SOURCES, emptied, loss=True))
     order = "its key, or which keys are unique, decides the order of its changes"
@@ -114,6 +121,8 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     assert told(plan(laid, add.replace("note", "more"), WhichSide.SOURCES, "apply")) == ""
     stopped = told(plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, {"truncate": "apply"}, loss=True))
     assert "would stop its streams" in stopped  # no stream brings it to the targets now
+    way = plan(laid, "TRUNCATE TABLE t", WhichSide.SOURCES, {"truncate": "apply"}, loss=True).problems[0].hint
+    assert way == "delete the rows by DELETE, which the reverse stream follows; or finish the migration first"
     after_switch = plan(laid, "ALTER TABLE t DROP COLUMN w", policy="ignore", loss=True)
     assert [one.hint.split(",")[0] for one in after_switch.problems] == ["--side targets"]  # the active side first
     with laid.state().begin() as connection:
@@ -122,7 +131,9 @@ def test_both_sides_are_altered_the_standby_side_first_and_what_the_streams_cann
     # Lost: the way out that was told, "finish this one first": what no stream follows was refused behind the end too.
     for free in ("ALTER TABLE t ADD UNIQUE KEY u (v)", "ALTER TABLE t DROP COLUMN w", "TRUNCATE TABLE t", moment):
         assert told(plan(laid, free, loss=True)) == "", free
-    assert "column id says where a row belongs" in told(plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True))
+    of_key = plan(laid, "ALTER TABLE t MODIFY id INT NOT NULL", loss=True).problems[0]
+    assert "column id says where a row belongs" in of_key.what
+    assert "name the same shard tables by --nodes" in of_key.hint
     with pytest.raises(PreflightError, match="is finished and reads its sources no more"):
         plan(laid, "CREATE INDEX by_v ON t (v)", WhichSide.SOURCES)
 

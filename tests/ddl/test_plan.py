@@ -4,16 +4,20 @@ names, at the real tables."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pymysql
 import pytest
 
 from migrate.ddl.levels import Allowance
-from migrate.ddl.plan import Plan
+from migrate.ddl.plan import Plan, planned
+from migrate.ddl.shards import of_rule_file
+from migrate.ddl.statement import read
 from migrate.model.errors import ServerError
 from migrate.state.ddl import Goal
 from sandbox.settings import Flavour
-from tests.ddl.support import NEW, NODES, OLD, Shards
+from tests.ddl.support import ANY, NEW, NODES, OLD, Shards
+from tests.ddl.test_typed import RULES
 
 ONE_EACH = "ds_${0..1}.orders_0"
 """A foreign key has its name once in a database."""
@@ -72,9 +76,44 @@ def test_a_foreign_key_that_stands_in_the_way_is_named_and_the_server_refuses(
     if first.trial.refused:  # each server sees some of it at the trial
         assert "foreign key constraint" in told(plan)[0]
     else:
-        assert f"{first.shard}: {problem.format(database)}, which the statement changes" in told(plan)
+        assert f"{first.shard} and 1 more: {problem.format(database)}, which the statement changes" in told(plan)
     with pytest.raises(pymysql.MySQLError, match=r"[Ff]oreign key constraint|incompatible"):
         server.execute(f"ALTER TABLE orders_0 {clause}", database=database)
+
+
+def test_what_is_said_of_several_tables_is_one_line(made: Shards) -> None:
+    """Lost: the reader, in 1,024 lines of one problem."""
+    shards = [f"t{place}/{database}" for place, (_, database) in enumerate(made.places)]
+    absent = made.plan(nodes="ds_${0..1}.orders_${0..3}")
+    assert told(absent) == [
+        f"{shards[0]}.orders_2 and 3 more: it is not there, or this account may not see it",
+    ]
+    for server, database in made.places:
+        server.execute(
+            "ALTER TABLE orders_0 PARTITION BY HASH (id) PARTITIONS 2",
+            "ALTER TABLE orders_1 PARTITION BY HASH (id) PARTITIONS 2",
+            database=database,
+        )
+    emptied = made.plan("TRUNCATE TABLE orders", allow_data_loss=True)
+    why = "whether a TRUNCATE was done could not be told after a kill, as each partition is a table to InnoDB"
+    assert told(emptied) == [f"{shards[0]}.orders_0 and 3 more: {why}"]
+
+
+def test_a_sharding_column_is_widened_by_nodes_and_a_rule_names_that_way(made: Shards, tmp_path: Path) -> None:
+    """Lost: the way. With --rule any type of the column is refused, as where rows go by it is the application's."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    for server, database in made.places:
+        for table in ("orders_0", "orders_1"):
+            server.execute(f"ALTER TABLE {table} MODIFY user_id INT NOT NULL", database=database)
+    widen = read("ALTER TABLE orders MODIFY user_id BIGINT NOT NULL")
+    wanted = of_rule_file(made.servers, widen, rules)
+    (problem,) = planned(made.servers, widen, wanted, ANY, allow_data_loss=False).problems
+    assert problem.what == "column user_id says where a row belongs, or is in the key"
+    assert "name the same shard tables by --nodes, which asks for no rule" in problem.hint
+    plan = made.plan(widen.sql)
+    assert (told(plan), {one.shard for one in plan.shards}) == ([], {*wanted.shards})
+    assert made.run(plan).reached == 4
 
 
 def test_a_key_that_takes_the_place_of_another_lets_it_go(related: Shards) -> None:
@@ -87,11 +126,8 @@ def test_a_key_that_takes_the_place_of_another_lets_it_go(related: Shards) -> No
 def test_a_trigger_that_uses_a_column_is_named(related: Shards) -> None:
     """The server takes such a statement, and refuses every write from then on."""
     plan = related.plan("ALTER TABLE orders DROP COLUMN v", allow_data_loss=True)
-    assert told(plan) == [
-        f"{one.shard}: trigger guard may use column v, which the statement changes"
-        for one in plan.shards
-        if one.shard.table == "orders_0"
-    ]
+    first = plan.shards[0].shard
+    assert told(plan) == [f"{first} and 1 more: trigger guard may use column v, which the statement changes"]
     assert told(related.plan("ALTER TABLE orders DROP KEY by_user", nodes="ds_${0..1}.orders_1")) == []
     assert [one.shard.table for one in related.plan(nodes=NODES).shards] == ["orders_0", "orders_1"] * 2
 
