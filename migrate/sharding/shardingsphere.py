@@ -3,8 +3,8 @@
 Read: the `!SHARDING` rule with tables, autoTables, default strategies and sharding algorithms, and broadcast tables, of
 `!BROADCAST` or of `broadcastTables`, which are in each of the data sources: of these the names are read. Passed over:
 what does not decide where a row goes (the data sources' connections, key generators and their strategies, auditors,
-binding tables, `!SINGLE`, `!READWRITE_SPLITTING`, props). Refused by name: strategies other than `standard`, `complex`
-and `none`, algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
+binding tables, `!SINGLE`, `!READWRITE_SPLITTING`, mode, props). Refused by name: strategies other than `standard`,
+`complex` and `none`, algorithms other than those of docs/sharding.md, tables under `!ENCRYPT`, `!SHADOW`, unknown keys.
 Source: ShardingSphere-JDBC 5.5.2, YAML configuration of data sharding, and the keys documented after it.
 """
 
@@ -34,9 +34,10 @@ _AUTO_KEYS = frozenset({"logicTable", "actualDataSources", "shardingStrategy", "
 _AUTO_ALGORITHMS = ("MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL")
 _PASSED_OVER = frozenset(
     {"!SINGLE", "!READWRITE_SPLITTING", "!SQL_PARSER", "!SQL_TRANSLATOR", "!SQL_FEDERATION", "!TRANSACTION"}
-    | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK"}
+    | {"!AUTHORITY", "!GLOBAL_CLOCK", "!LOGGING", "!CACHE", "!MASK", "!SHARDING_CACHE"}
+    | {"!DB_DISCOVERY", "!TRAFFIC"}  # of the versions before 5.5
 )
-_RENAMED_BY = ("!READWRITE_SPLITTING", "!SHADOW")
+_RENAMED_BY = ("!READWRITE_SPLITTING", "!DB_DISCOVERY", "!SHADOW")
 """Rules after which the names that other rules use are those of groups of data sources."""
 _PER_TABLE = {
     "!ENCRYPT": "encryption",
@@ -136,7 +137,7 @@ class RuleFile:
                     f"{self._name}: table '{name}' is a broadcast table, and under {other}",
                     hint="leave it out of one of the two: what the application does with it is not known",
                 )
-            where = self._broadcast_in() or databases
+            where = self._data_source_names() or databases
             spec: dict[str, object] = {"broadcast": [node(one, name) for one in sorted(where)]}
         elif plain is not None:
             spec = self._plain(plain, self._mapping(self._tables[plain], f"tables.{plain}"))
@@ -173,8 +174,9 @@ class RuleFile:
             raise ConfigError(f"{self._name}: {key} must be a list of tables")
         self._broadcast.update((table.lower(), table) for table in tables or ())
 
-    def _broadcast_in(self) -> Collection[str]:
-        """The data sources that each broadcast table is in; none where the file does not tell."""
+    def _data_source_names(self) -> Collection[str]:
+        """The data sources that a broadcast table, and a table without nodes, is in; none where the file does not say.
+        ShardingSphere takes the table's own name in each of them (its `ShardingTable`)."""
         return () if self._renamed else self._mapping(self._data_sources, "dataSources")
 
     def _collect(self, tag: str, rule: object) -> None:
@@ -192,10 +194,7 @@ class RuleFile:
     def _plain(self, table: str, written: dict[str, Any]) -> dict[str, object]:
         key = f"tables.{table}"
         _known(written, _TABLE_KEYS, f"{self._name}: {key}")
-        nodes = written.get("actualDataNodes")
-        if not isinstance(nodes, str):
-            raise ConfigError(f"{self._name}: {key}.actualDataNodes is missing", hint="name every node")
-        spec: dict[str, object] = {"nodes": nodes}
+        spec: dict[str, object] = {}
         for level, name in (("database", "databaseStrategy"), ("table", "tableStrategy")):
             strategy, where = written.get(name), f"{key}.{name}"
             if _says_nothing(strategy):
@@ -204,7 +203,13 @@ class RuleFile:
             chosen = self._strategy(strategy, where)
             if chosen is not None:
                 spec[level] = chosen
-        return spec
+        nodes = written.get("actualDataNodes")
+        if isinstance(nodes, str):
+            return {"nodes": nodes, **spec}
+        named = [node(one, table) for one in self._data_source_names()]
+        if nodes is not None or "table" in spec or not named:
+            raise ConfigError(f"{self._name}: {key}.actualDataNodes is missing", hint="name every node")
+        return {"nodes": named, **spec}
 
     def _auto(self, table: str, written: dict[str, Any]) -> dict[str, object]:
         """Tables numbered from 0, dealt out to the data sources in turn."""

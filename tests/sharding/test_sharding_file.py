@@ -165,6 +165,13 @@ def test_an_empty_strategy_is_the_default_one() -> None:
             "tables.orders.actualDataNodes is missing",
         ),
         (
+            "dataSources: {ds_0: {}, ds_1: {}}\n"
+            + changed("actualDataNodes: ds_${0..1}.orders", "tableStrategy: {standard: {shardingAlgorithmName: mod}}")
+            + "  defaultShardingColumn: user_id\n",
+            "tables.orders.actualDataNodes is missing (name every node)",
+        ),
+        (changed("actualDataNodes: ds_${0..1}.orders", "actualDataNodes: [a.b]"), "orders.actualDataNodes is missing"),
+        (
             changed("standard: {shardingColumn:", "complex: {shardingColumn:"),
             "tables.orders.databaseStrategy.complex.shardingColumn is not a known key",
         ),
@@ -310,6 +317,18 @@ TWO_SOURCES = f"dataSources: {{ds_1: {{}}, ds_0: {{}}}}\n{BROADCAST}"
 def test_a_broadcast_table_is_in_the_data_sources_of_its_file(text: str, nodes: list[str]) -> None:
     """The config may have further databases, as of another migration."""
     assert RuleFile(text).spec("countries", databases=["old", "ds_1", "ds_0"]) == {"broadcast": nodes}
+
+
+def test_a_table_without_nodes_is_in_the_data_sources_of_its_file_under_its_own_name() -> None:
+    """Where only databases are chosen; of a file that does not say which they are, the nodes have to be named."""
+    text = changed("      actualDataNodes: ds_${0..1}.orders\n", "")
+    sources = "dataSources: {ds_0: {}, ds_1: {}}\n"
+    rule = build_rule(RuleFile(sources + text).spec("orders"), "orders", {"user_id": "bigint(20)"})
+    assert [str(place) for place in rule.places] == ["ds_0.orders", "ds_1.orders"]
+    assert str(rule.route({"user_id": "3"})) == "ds_1.orders"
+    for unknown in (text, f"{sources}{text}- !READWRITE_SPLITTING\n", f"{sources}{text}- !DB_DISCOVERY\n"):
+        with pytest.raises(ConfigError, match=r"tables\.orders\.actualDataNodes is missing"):
+            RuleFile(unknown).spec("orders")
 
 
 def test_data_sources_that_are_no_mapping_are_named() -> None:

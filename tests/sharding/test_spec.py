@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from migrate.model.errors import ConfigError
-from migrate.model.table import Table
+from migrate.model.table import Column, Kind, Table
 from migrate.settings.loading import load
 from migrate.target.changed_rule import changed_rule
 from migrate.target.routing import Plan, PlannedTable
 from sandbox.broker import KafkaBroker
 from sandbox.stack import Sandbox
 from tests.flow.support import Pipeline
-from tests.helpers import int_column, plan_of, raw_settings
+from tests.helpers import int_column, plan_of, raw_settings, text_column
 
 RULES = """\
 dataSources: {ds_0: {}, ds_1: {}}
@@ -160,6 +160,76 @@ def test_what_is_wrong_is_named(tmp_path: Path, sharding: dict[str, Any], messag
     config = written(tmp_path, RULES, {"name": "shop.orders", "sharding": sharding})
     with pytest.raises(ConfigError, match=message):
         plan(config, "orders")
+
+
+MANUAL = Path(__file__).parent / "rules" / "manual.yaml"
+NUMBER = int_column("number")
+MADE, CAME = (Column(name, "datetime", Kind.DATETIME, nullable=False) for name in ("made", "came"))
+# Of each logical table that the file shards: columns beside the key, how many nodes it has, and rows with their nodes.
+MARKET: dict[str, tuple[tuple[Column, ...], int, dict[str, str]]] = {
+    "t_sale": (
+        (int_column("user_id"), int_column("sale_id")),
+        4,
+        {"7 4": "group_1.t_sale_0", "2 1": "group_0.t_sale_1"},
+    ),
+    "t_sale_line": ((int_column("user_id"), int_column("sale_id")), 4, {"7 4": "group_1.t_sale_line_0"}),
+    "t_wallet": ((int_column("user_id"), int_column("wallet_id")), 4, {"4 7": "group_0.t_wallet_1"}),
+    "t_ledger": ((int_column("user_id"), int_column("wallet_id")), 8, {"1 4": "group_1.t_ledger_1"}),
+    "t_event": ((MADE,), 4, {"2024-03-31 23:59:59": "group_0.t_event_202403"}),
+    "t_profile": ((int_column("user_id"),), 2, {"3": "group_1.t_profile", "4": "group_0.t_profile"}),
+    "t_member": ((text_column("email"),), 4, {"a": "group_1.t_member_1"}),  # the hash of 'a' is 97
+    "t_number": ((NUMBER,), 4, {"6": "group_0.t_number_2", "-1": "group_1.t_number_3"}),
+    "t_volume": ((NUMBER,), 4, {"9": "group_0.t_volume_0", "10": "group_1.t_volume_1", "30": "group_1.t_volume_3"}),
+    "t_range": ((NUMBER,), 4, {"0": "group_0.t_range_0", "5": "group_0.t_range_2", "10": "group_1.t_range_3"}),
+    "t_visit": ((CAME,), 4, {"2024-03-01 12:00:00": "group_0.t_visit_2"}),
+}
+
+
+def market(directory: Path, *names: str) -> Plan:
+    """The plan of a migration whose config names the file, as it is, for all tables of its sources."""
+    (directory / "rules.yaml").write_bytes(MANUAL.read_bytes())
+    databases = {f"group_{number}": {"target": "t0", "database": f"db_{number}"} for number in range(2)}
+    types = {"made": "LocalDateTime", "came": "String"}
+    table = {"name": "shop.t_*", "sharding": {"file": "rules.yaml", "value-types": types}}
+    config = directory / "migrate.yaml"
+    config.write_text(yaml.safe_dump(raw_settings(tables=[table], databases=databases)), "utf-8")
+    columns = {name: found[0] for name, found in MARKET.items()}
+    tables = (Table("s", "shop", name, (int_column("id"), *columns.get(name, ())), ("id",)) for name in names)
+    return plan_of(*tables, settings=load(config, {}))
+
+
+def test_a_file_with_all_that_the_manual_has_is_a_plan_of_shard_tables(tmp_path: Path) -> None:
+    planned = market(tmp_path, *MARKET, "t_country").tables
+    for name, (columns, nodes, rows) in MARKET.items():
+        one = planned["s", "shop", name]
+        assert (len(one.places), one.broadcast) == (nodes, False), name
+        for values, where in rows.items():  # by the rule's own names, and by those of the plan
+            texts = [values] if len(columns) == 1 else values.split()
+            row = {"id": "1", **{column.name: text for column, text in zip(columns, texts, strict=True)}}
+            database, _, table = where.rpartition(".")
+            place = one.places[one.rule.route_many([[row[column]] for column in one.rule.columns], rows=1)[0]]
+            assert (str(one.rule.route(row)), str(place)) == (where, f"t0/db_{database[-1]}.{table}")
+    country = planned["s", "shop", "t_country"]
+    assert (country.broadcast, [str(place) for place in country.places]) == (
+        True,
+        ["t0/db_0.t_country", "t0/db_1.t_country"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("t_told", r"shop\.t_told.*tables\.t_told\.databaseStrategy: the strategy 'hint' is not supported"),
+        ("t_secret", r"'t_secret' is under !ENCRYPT \(encryption\)"),
+        ("t_probe", r"'t_probe' is under !SHADOW \(shadow databases\)"),
+        ("t_setting", r"has no table 't_setting'"),
+    ],
+)
+def test_what_such_a_file_has_and_no_row_can_be_routed_by_is_refused_for_that_table_alone(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        market(tmp_path, table)
 
 
 def test_a_migration_by_a_rule_file_puts_every_row_where_the_file_says(
