@@ -32,7 +32,6 @@ from migrate.metrics import consumer as measured
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, MigrateError, StopError
 from migrate.model.message import CANAL, Received
-from migrate.settings import Settings
 from migrate.state.foreign import ForeignWrite
 from migrate.state.left_out_messages import LeaveOutReasons
 from migrate.state.notes import Notes
@@ -45,7 +44,7 @@ from migrate.target.owners import RowsNotAsked
 from migrate.target.part import Part
 from migrate.target.place import AppliedCounts
 from migrate.target.reached import Claim, DatabaseBehind, ReachedBefore
-from migrate.target.refresh import SourceRows
+from migrate.target.refresh import SourceRows, SourcesNow
 from migrate.target.requeue import AftermathSender
 from migrate.target.routing import Plan, PlannedTable, TargetDatabase
 
@@ -73,27 +72,26 @@ class Merger:
         history: History | None = None,
         skips: SkipReasons | None = None,
         left_out: LeaveOutReasons | None = None,
-        where_read: Callable[[], Settings] | None = None,
+        sources_now: Callable[[], SourcesNow] | None = None,
         sides: StandbyGuard | None = None,
         waits: PendingMarkers | None = None,
         notes: Notes | None = None,
-        given_up: Callable[[], frozenset[str]] | None = None,
     ) -> None:
         """sides: asked where a database is not standby, and told what is carried nowhere; without it that is tried
         again for ever. waits: keeps markers of foreign keys for later; without it there are none. notes: counts what
-        these two write in the state. given_up: the sources that a cutover goes without now."""
+        these two write in the state. sources_now: as of `SourceRows`."""
         self._settings = plan.settings
         self._sides = sides
         self._notes = notes
         self._busy = threading.Lock()
         self._owned: dict[Partition, OwnedPartition] = {}
         self._targets = TargetSessions(plan, stop)
-        self._sources = SourceRows(plan.settings, where_read, given_up)
+        self._sources = SourceRows(plan.settings, sources_now)
         self._layouts = Layouts(history, plan)
         skipped = SkippedRows(plan, skips)
         self._folder = Folder(plan, self._layouts, history, skipped, left_out)
         self._resolver = Resolver(plan, self._layouts, self._sources, self._targets)
-        alike = EqualKeys(where_read or (lambda: plan.settings))
+        alike = EqualKeys(lambda: plan.settings if sources_now is None else sources_now().settings)
         self._planner = Planner(plan, self._layouts, skipped, alike)
         self._writer = Writer(plan.settings, self._targets, self._owned, skipped, sender, sides, notes)
         self._cascades = None

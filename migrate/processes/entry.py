@@ -42,6 +42,7 @@ from migrate.state.notes import Notes
 from migrate.state.pending_markers import PendingMarkers
 from migrate.state.schema_history_reader import HistoryReader
 from migrate.state.skipped_key import SkipReasons
+from migrate.target.refresh import SourcesNow
 from migrate.target.requeue import AftermathSender
 from migrate.target.stored_plan import stored_plan
 from migrate.verify import check_units
@@ -126,8 +127,11 @@ def consume(settings: Settings) -> None:
         sender = AftermathSender(settings, known, StateClock(runtime.state))
         history, skips = HistoryReader(in_state, settings.name), SkipReasons(in_state, settings.name, alike_in(plan))
 
-        def where_read() -> Settings:
-            found: Settings = in_state(lambda connection: position.now_read(connection, settings))
+        def sources_now() -> SourcesNow:
+            def read(connection: sa.Connection) -> SourcesNow:
+                return SourcesNow(position.now_read(connection, settings), leading.given_up(connection, settings.name))
+
+            found: SourcesNow = in_state(read)
             return found
 
         notes = Notes(in_state)
@@ -139,11 +143,10 @@ def consume(settings: Settings) -> None:
             history,
             skips,
             left_out_messages.LeaveOutReasons(in_state),
-            where_read,
+            sources_now,
             sides,
             PendingMarkers(notes, settings.name),
             notes,
-            lambda: in_state(lambda connection: leading.given_up(connection, settings.name)),
         )
         try:
             Consumer(settings, runtime.state, runtime.leases, merger, runtime.stop, gone).run()

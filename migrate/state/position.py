@@ -78,6 +78,13 @@ def load(connection: sa.Connection, migration: str, source: str) -> Position | N
     return Position(*row) if row else None
 
 
+def load_all(connection: sa.Connection, migration: str) -> dict[str, Position]:
+    """By source, of those that have one."""
+    columns = [table.c[name] for name in Position.__slots__]
+    rows = connection.execute(sa.select(*columns).where(table.c.migration == migration))
+    return {row.source: Position(*row) for row in rows}
+
+
 def sources(connection: sa.Connection, migration: str) -> list[str]:
     """Those that have a position."""
     return list(connection.execute(sa.select(table.c.source).where(table.c.migration == migration)).scalars())
@@ -135,8 +142,9 @@ def now_read(connection: sa.Connection, settings: Settings) -> Settings:
 
     settings: with every address, so not what this gave before.
     """
-    stored = ((source, load(connection, settings.name, source.name)) for source in settings.sources)
-    sources = [source.at(at.address).of(at.server) if at is not None else source for source, at in stored]
+    stored = load_all(connection, settings.name)
+    found = ((source, stored.get(source.name)) for source in settings.sources)
+    sources = [source.at(at.address).of(at.server) if at is not None else source for source, at in found]
     return settings.model_copy(update={"sources": tuple(sources)})
 
 

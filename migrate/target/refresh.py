@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pymysql
 
@@ -77,20 +77,21 @@ HeldRows = list[tuple[PlannedTable, Row]]
 """A row, in each table of a group that has it."""
 
 
+class SourcesNow(NamedTuple):
+    """What the state says of the sources, in one look: the settings with each where its publisher reads it, and the
+    names of those that a cutover goes without."""
+
+    settings: Settings
+    given_up: frozenset[str] = frozenset()
+
+
 class SourceRows:
     """Rows as the sources hold them now, read with locks. Not shared between threads."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        where_read: Callable[[], Settings] | None = None,
-        ask_given_up: Callable[[], frozenset[str]] | None = None,
-    ) -> None:
-        """where_read: where each source's publisher reads it now; without it, as the settings are. ask_given_up: which
-        sources a cutover goes without now; without it none."""
+    def __init__(self, settings: Settings, sources_now: Callable[[], SourcesNow] | None = None) -> None:
+        """sources_now: asked once with each question; without it the sources are as the settings have them."""
         self._settings = settings
-        self._where_read = where_read
-        self._ask_given_up = ask_given_up
+        self._sources_now = sources_now
         self.given_up: frozenset[str] = frozenset()
         """Those that the last read did not ask: it says nothing of their rows."""
         self._open: dict[str, Connection] = {}
@@ -222,14 +223,13 @@ class SourceRows:
     def _follow(self) -> None:
         """Ask the servers that the changes come from: another one may have more, or less. And none that is given up, as
         the state says now: what is read behind that is read by it."""
-        if self._ask_given_up is not None:
-            self.given_up = self._ask_given_up()
-        if self._where_read is None:
+        if self._sources_now is None:
             return
-        now = self._where_read()
-        if now.sources != self._settings.sources:
+        now = self._sources_now()
+        self.given_up = now.given_up
+        if now.settings.sources != self._settings.sources:
             self.close()
-            self._settings = now
+            self._settings = now.settings
 
     def _connection(self, source: str) -> Connection:
         began = time.monotonic()

@@ -19,9 +19,20 @@ from migrate.state.migration import Migration, Topic
 from migrate.state.record import Partition
 from migrate.target.place import Aftermath
 from migrate.target.reached import Claim
+from migrate.target.refresh import SourcesNow
 from migrate.target.roles import SwitchedSince
 from sandbox.stack import Sandbox
-from tests.helpers import TABLE_WAITERS, address, log_end, make_settings, plain_table, plan_of, service_tables, unique
+from tests.helpers import (
+    TABLE_WAITERS,
+    address,
+    globally,
+    log_end,
+    make_settings,
+    plain_table,
+    plan_of,
+    service_tables,
+    unique,
+)
 from tests.merge.history import KeysAlone
 from tests.waiting import until as wait
 
@@ -100,7 +111,21 @@ class Home:
             }
             down = [ForeignKey(one, ("shard",), (self.shop, one), ("id",), **cascade) for one in "tu"]
             history, waits = KeysAlone({**up, ("s", self.shop, "below"): down}), self.kept
-        self.merger = Merger(plan_of(*tables, settings=settings), self.kept, threading.Event(), history, waits=waits)  # type: ignore[arg-type]
+        self.asked = 0
+        """How often the state was asked for its sources."""
+
+        def sources_now() -> SourcesNow:
+            self.asked += 1
+            return SourcesNow(settings)
+
+        self.merger = Merger(
+            plan_of(*tables, settings=settings),
+            self.kept,  # type: ignore[arg-type]
+            threading.Event(),
+            history,
+            sources_now=sources_now,
+            waits=waits,  # type: ignore[arg-type]
+        )
         self.take()
         self._at = 10
 
@@ -168,6 +193,37 @@ def test_a_delete_asks_the_table_it_came_from_and_no_other(side: Home) -> None:
     with nobody_reads(side, "u"):
         assert side.merge(("DELETE", "t", ("1", "0", "a"), None), ("DELETE", "t", ("2", "0", "b"), None)).failed == {}
     assert side.rows() == [(2, 2, "came back")]
+
+
+def test_a_delete_costs_one_look_at_one_table_and_a_batch_of_them_no_more(side: Home) -> None:
+    """Lost: the speed of deletes, by a look at each table of the group, and by two questions to the state."""
+    keys = [str(key) for key in range(250)]
+    side.merge(*(("INSERT", "t", None, (key, "0", "a")) for key in keys))
+    with statements(side) as (every, before):
+        for key in keys[:5]:
+            assert side.merge(("DELETE", "t", (key, "0", "a"), None)).failed == {}
+    assert [one.count(f"`{side.shop}`.`t`") for one in every] == [1] * 5, every
+    assert side.asked - before == 5
+    with statements(side) as (every, before):
+        assert side.merge(*(("DELETE", "t", (key, "0", "a"), None) for key in keys[5:])).failed == {}
+    assert [one.count(f"`{side.shop}`.`t`") for one in every] == [1] * 2, "200 keys in a statement"
+    assert side.asked - before == 1
+    assert side.rows() == []
+
+
+@contextmanager
+def statements(home: Home) -> Iterator[tuple[list[str], int]]:
+    """What the source is told of the two tables in the block, by its general log, once the block is over; and how often
+    the state was asked before."""
+    found: list[str] = []
+    with globally(home.source, "log_output", "TABLE"), globally(home.source, "general_log", 1):
+        home.source.execute("TRUNCATE mysql.general_log")
+        yield found, home.asked
+        rows = home.source.query(
+            f"SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log"
+            f" WHERE command_type IN ('Query', 'Execute') AND argument LIKE '%{home.shop}%' ORDER BY event_time"
+        )
+    found += [str(argument) for (argument,) in rows if "general_log" not in str(argument)]
 
 
 def test_a_row_that_was_read_before_a_switch_is_not_written_behind_it_and_is_read_again(mariadb_box: Sandbox) -> None:

@@ -11,8 +11,7 @@ from migrate.model.errors import StopError
 from migrate.mysql.catalog import load_table
 from migrate.mysql.connection import connect
 from migrate.mysql.identity import server_of
-from migrate.settings import Settings
-from migrate.target.refresh import SourceRows
+from migrate.target.refresh import SourceRows, SourcesNow
 from migrate.target.routing import PlannedTable
 from sandbox.stack import Sandbox
 from tests.failover.support import Forwarder
@@ -47,12 +46,12 @@ class Failover:
         with closing(connect(server_named(self.old), "source 's'")) as there:
             plan = plan_of(load_table(there, "s", self._name, "t"), settings=self._settings)
         self.planned: PlannedTable = plan.find("s", self._name, "t")
-        self.rows = ending.enter_context(closing(SourceRows(self._settings, self._where_read)))
+        self.rows = ending.enter_context(closing(SourceRows(self._settings, self._sources_now)))
 
-    def _where_read(self) -> Settings:
+    def _sources_now(self) -> SourcesNow:
         with closing(connect(server_named(self.reads), "source 's'")) as there:
             (source,) = self._settings.sources
-            return self._settings.model_copy(update={"sources": (source.of(server_of(there)),)})
+            return SourcesNow(self._settings.model_copy(update={"sources": (source.of(server_of(there)),)}))
 
     def value(self) -> object:
         row = self.rows.read(self.planned, [KEY])[KEY]
@@ -111,12 +110,12 @@ def test_a_json_document_that_the_server_cannot_print_is_not_read_as_null(box: S
             plan = plan_of(load_table(there, "s", database, "t"), settings=settings)
         planned = plan.find("s", database, "t")
         with globally(box.source, "max_allowed_packet", 1048576):
-            with closing(SourceRows(settings, lambda: settings)) as rows:
+            with closing(SourceRows(settings, lambda: SourcesNow(settings))) as rows:
                 found = rows.read(planned, [("2",), ("3",)])
                 assert [row and row["v"] for row in found.values()] == ["[1]", None]
                 with pytest.raises(StopError, match="has a value too large for the server to print"):
                     rows.read(planned, [KEY])
-        with closing(SourceRows(settings, lambda: settings)) as rows:
+        with closing(SourceRows(settings, lambda: SourcesNow(settings))) as rows:
             row = rows.read(planned, [KEY])[KEY]
         assert row is not None
         assert len(str(row["v"])) == 200_000 * 8
