@@ -89,6 +89,23 @@ def test_a_server_that_the_publisher_does_not_read_yet_is_not_read(failover: Fai
     assert failover.value() == "new"
 
 
+@pytest.mark.parametrize(
+    ("statement", "way_out"),
+    [
+        ("ALTER TABLE {} DROP COLUMN v", "make the target tables the same by hand, set tables[].ddl: ignore"),
+        ("DROP TABLE {}", "give it its name back, or take it out of the config"),
+    ],
+)
+def test_a_row_whose_table_is_another_one_by_now_says_what_helps(
+    failover: Failover, statement: str, way_out: str
+) -> None:
+    """Lost: time, as it said that it is tried again by itself, and nothing else."""
+    failover.old.execute(statement.format(f"{failover.planned.table.database}.t"))
+    with pytest.raises(StopError, match=r"\.t cannot be read for a refresh: ") as stopped:
+        failover.value()
+    assert way_out in stopped.value.hint
+
+
 def test_a_json_document_that_the_server_cannot_print_is_not_read_as_null(box: Sandbox) -> None:
     """Lost: a large document, by the refresh of its row into a column that takes any text: the text that the source was
     asked for was above its max_allowed_packet, for which it gives an empty one, or NULL."""
