@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Rows
 from dataclasses import dataclass, field
 
 from migrate.model.table import Table, TableId
@@ -28,6 +29,7 @@ class SourceFacts:
     zones: list[Zone] = field(default_factory=list)
     volumes: dict[TableId, Volume] = field(default_factory=dict)  # of the tables that are to be copied
     counters: dict[TableId, Counter | None] = field(default_factory=dict)
+    spread: dict[TableId, Rows[Place]] = field(default_factory=dict)  # of tables of groups: rows looked at, by place
     statements: dict[TableId, str] = field(default_factory=dict)  # of tables with unique keys on parts or expressions
     full_text: dict[str, Indexed] = field(default_factory=dict)  # by source, of those with full-text keys
     samples: list[Sample] = field(default_factory=list)  # of the tables that init would make

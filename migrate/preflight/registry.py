@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from migrate.preflight.capacity import checks as capacity
 from migrate.preflight.schema import checks as schema
+from migrate.preflight.schema import spread
 from migrate.preflight.server import checks as server
 from migrate.preflight.topics import checks as topics
 
@@ -90,6 +91,7 @@ BEYOND_INIT = (
     schema.NEXT_IDS,
     capacity.DISKS,
     # what they have together, and this machine
+    spread.GROUPS,
     schema.COUNTERS,
     capacity.SPACE_AT_TARGETS,
     capacity.SPACE_HERE,

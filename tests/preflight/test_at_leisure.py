@@ -321,7 +321,7 @@ def test_what_the_targets_need_is_told_and_a_full_disk_of_this_machine_too(
 
 def _looked(case: Case) -> Result:
     with session(case.box.source) as connection:
-        return one(shards.check(connection, case.table()))
+        return one(shards.check(connection, case.table(), {}))
 
 
 PLANTED: list[tuple[str, Verdict, str]] = [

@@ -33,12 +33,12 @@ def test_conditions_that_few_rows_meet_do_not_have_the_whole_table_read(case: Ca
     planned = case.table()
     with session(case.box.source) as connection:
         before = _read(connection)
-        found = one(shards.check(connection, planned))
+        found = one(shards.check(connection, planned, {}))
         assert _read(connection) - before < 4 * shards.SAMPLE + 1000
     assert (found.verdict, found.message.partition(" rows looked at")[0]) == (Verdict.PASS, f"{case.database}.t: 2")
     case.at_source("UPDATE t SET v = 'theirs' WHERE id IN (1001, 40999)")
     with session(case.box.source) as connection:
-        found = one(shards.check(connection, planned))
+        found = one(shards.check(connection, planned, {}))
     assert "none of the rows looked at belongs to the migration" in found.message
 
 
@@ -60,17 +60,17 @@ def test_a_null_far_from_both_ends_of_the_key_is_found_and_its_column_named(
     case.at_source("UPDATE t SET user_id = NULL WHERE id = 450")
     planned = case.table()
     with session(case.box.source) as connection:
-        spread, found = shards.check(connection, planned)
+        spread, found = shards.check(connection, planned, {})
         assert (spread.verdict, found.verdict) == (Verdict.PASS, Verdict.PROBLEM)
         assert f"{case.database}.t: user_id is NULL in a row at least" in found.message
         case.raw["tables"][0]["rows"] = [{"column": "id", "at_most": 449}]
-        assert one(shards.check(connection, case.table())).verdict is Verdict.PASS, "it is left out"
+        assert one(shards.check(connection, case.table(), {})).verdict is Verdict.PASS, "it is left out"
         case.at_source("UPDATE t SET user_id = NULL WHERE id = 5")
-        (told,) = shards.check(connection, planned)
+        (told,) = shards.check(connection, planned, {})
         assert (told.verdict, "none like id = 5" in told.message) == (Verdict.PROBLEM, True), "once"
         case.at_source("DELETE FROM t WHERE user_id IS NULL", "ALTER TABLE t MODIFY user_id BIGINT NOT NULL")
         del case.raw["tables"][0]["rows"]
-        assert one(shards.check(connection, case.table())).verdict is Verdict.PASS
+        assert one(shards.check(connection, case.table(), {})).verdict is Verdict.PASS
 
 
 def test_whether_there_is_a_null_that_takes_too_long_to_see_is_a_note(
@@ -86,7 +86,7 @@ def test_whether_there_is_a_null_that_takes_too_long_to_see_is_a_note(
     )
     monkeypatch.setattr(shards, "limited", shortly)
     with session(case.box.source) as connection:
-        spread, found = shards.check(connection, case.table())
+        spread, found = shards.check(connection, case.table(), {})
     assert (spread.check, found.verdict) == ("sharding", Verdict.NOTE)
     assert "whether user_id is NULL in a row" in found.message
     assert case.box.source.query(found.mend.partition(": ")[2]) == ()

@@ -68,6 +68,29 @@ def test_all_rows_are_counted_where_the_server_computes_the_rule(case: Case, mon
     assert of_t0 in case.report(services=True).results
 
 
+def test_how_rows_spread_is_told_of_all_tables_of_a_group_together(case: Case) -> None:
+    """Lost: an advice of use, among a note of skew for each old table, as each fills few of the new ones."""
+    case.at_source("RENAME TABLE t TO t0")
+    homed(case, "t0 t1", BY_REST)
+    case.at_source(
+        "INSERT INTO t1 SELECT * FROM t0", "UPDATE t0 SET user_id = 2 * id", "UPDATE t1 SET user_id = 2 * id + 1"
+    )
+    of = {one.subject: one for one in case.report(services=True).results if one.check == "sharding"}
+    told = of["group 'all'"]
+    assert (told.verdict, "1,800 rows looked at of 2 source tables go to 4 of 4 tables" in told.message) == (
+        Verdict.PASS,
+        True,
+    )
+    for name in ("t0", "t1"):
+        one = of[f"{case.database}.{name}"]
+        assert (one.verdict, "go to 2 of 4 tables, which others fill too" in one.message) == (Verdict.PASS, True)
+    case.at_source("UPDATE t0 SET user_id = 0", "DELETE FROM t1")
+    (told,) = (
+        one for one in case.report(services=True).results if one.subject == "group 'all'" and "skew" in one.message
+    )
+    assert (told.verdict, "go to 2 of 4 tables, skew 2.00" in told.message) == (Verdict.PASS, True)
+
+
 def test_a_null_where_the_rule_looks_does_not_belong_anywhere(case: Case) -> None:
     case.at_source("RENAME TABLE t TO t0", "UPDATE t0 SET user_id = NULL WHERE id = 3")
     case.at_source("UPDATE t0 SET user_id = 2 * id WHERE id <> 3")

@@ -179,7 +179,7 @@ def _counter(visit: Visit, planned: PlannedTable) -> Iterable[Result]:
 
 
 def _shards(visit: Visit, planned: PlannedTable) -> Iterable[Result]:
-    return shards.check(visit.connection, planned)
+    return shards.check(visit.connection, planned, visit.known.sources.spread)
 
 
 def _filled(visit: Visit) -> frozenset[TableId]:

@@ -10,7 +10,7 @@ import pymysql
 from migrate.chunks.column_codecs import carried
 from migrate.model.errors import MigrateError
 from migrate.model.message import Row
-from migrate.model.table import Column
+from migrate.model.table import Column, TableId
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number
 from migrate.mysql.keys import order
@@ -31,15 +31,20 @@ _ENOUGH = 100
 """Rows a place, on average, below which a skew says nothing."""
 
 
-def check(connection: Connection, planned: PlannedTable) -> list[Result]:
+Spread = dict[TableId, Counter[Place]]
+"""Rows of each place, of the source tables of groups."""
+
+
+def check(connection: Connection, planned: PlannedTable, spread: Spread) -> list[Result]:
     """Route a sample of a table's rows, and look for NULL in all of them, which every rule refuses (docs/sharding.md).
 
-    Raises nothing of the rule's: what it refuses is a problem.
+    spread: takes how the rows of a table of a group spread, which `preflight.schema.spread` judges. Raises nothing of
+    the rule's: what it refuses is a problem.
     """
     rows = sample(connection, planned)
     null = {name for row in rows for name in planned.rule.columns if row[name] is None}  # told by the rule itself
     columns = [name for name in planned.rule.columns if planned.table.by_name[name].nullable and name not in null]
-    return [*_spread(planned, rows), *(one for name in columns for one in _nulls(connection, planned, name))]
+    return [*_spread(planned, rows, spread), *(one for name in columns for one in _nulls(connection, planned, name))]
 
 
 def _nulls(connection: Connection, planned: PlannedTable, column: str) -> list[Result]:
@@ -62,7 +67,7 @@ def _nulls(connection: Connection, planned: PlannedTable, column: str) -> list[R
     return [Result("sharding", subject, Verdict.PROBLEM, told, "fix the rule or the rows, or leave them out by `rows`")]
 
 
-def _spread(planned: PlannedTable, sample: Iterable[Row]) -> list[Result]:
+def _spread(planned: PlannedTable, sample: Iterable[Row], spread: Spread) -> list[Result]:
     name = planned.table.full_name
     found: Counter[Place] = Counter(dict.fromkeys(planned.places, 0))
     refused: list[str] = []
@@ -86,14 +91,25 @@ def _spread(planned: PlannedTable, sample: Iterable[Row]) -> list[Result]:
     if planned.broadcast:
         told = f"{name}: each of {rows:,} rows looked at goes to each of {len(planned.places)} tables (broadcast)"
         return [Result("sharding", name, Verdict.PASS, told)]
-    skew = max(found.values()) * len(planned.places) / rows
+    if not planned.group:
+        return [judged(name, "", found)]
+    spread[planned.table.id] = found
     taken = sum(1 for count in found.values() if count)
-    told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, skew {skew:.2f}"
-    if len(planned.places) > 1:
-        told += f": {_counts(found)}"
-    if len(planned.places) > 1 and skew > _SKEWED and rows >= _ENOUGH * len(planned.places):
-        return [Result("sharding", name, Verdict.NOTE, told, "see that the sharding column has many, even values")]
+    told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, which others fill too"
     return [Result("sharding", name, Verdict.PASS, told)]
+
+
+def judged(name: str, of: str, found: Counter[Place]) -> Result:
+    """How rows spread over places. of: whose they are."""
+    rows, places = found.total(), len(found)
+    skew = max(found.values()) * places / rows
+    taken = sum(1 for count in found.values() if count)
+    told = f"{name}: {rows:,} rows looked at{of} go to {taken} of {places} tables, skew {skew:.2f}"
+    if places > 1:
+        told += f": {_counts(found)}"
+    if places > 1 and skew > _SKEWED and rows >= _ENOUGH * places:
+        return Result("sharding", name, Verdict.NOTE, told, "see that the sharding column has many, even values")
+    return Result("sharding", name, Verdict.PASS, told)
 
 
 def _counts(found: Counter[Place]) -> str:
