@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from math import ceil
 
 import sqlalchemy as sa
 
@@ -22,6 +23,8 @@ from migrate.verify.catch_up import topic_ends
 _POLL = 0.5
 _JUST_ASKED = timedelta(seconds=60)
 """A partition that was refused so shortly after somebody asked for another try may have been tried from before that."""
+_COMES_BACK = 60.0
+"""Seconds that a delete which has come back takes at most to be applied."""
 _STARTING = 10.0
 """Seconds in which a process that was just started again has taken back why it stopped the last time."""
 
@@ -67,7 +70,8 @@ def drain(
                 continue
             raise StopError(f"{process} is stopped: {reason}", hint=hint, code=Code.STOPPED)
         if time.monotonic() > deadline:
-            raise ServerError(f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint=_hint(settings, now))
+            hint = _hint(settings, now, timeout_seconds)
+            raise ServerError(f"not drained within {timeout_seconds:.0f} s: {left(now)}", hint=hint)
         time.sleep(_POLL)
 
 
@@ -105,10 +109,14 @@ class _Goal:
         return {(part.topic, part.partition): part.end for part in now.partitions}
 
 
-def _hint(settings: Settings, now: Snapshot) -> str:
+def _hint(settings: Settings, now: Snapshot, timeout_seconds: float) -> str:
     if now.empty_deletes and not now.waiting_messages and all(source.caught_up for source in now.sources):
-        longest = duration(max(settings.delay.tiers_seconds))
-        return f"empty deletes are retried for up to {longest} (delay.tiers_seconds): run it again after that"
+        longest = max(settings.delay.tiers_seconds)
+        told = f"an empty delete comes back after up to {duration(longest)} (the longest of delay.tiers_seconds)"
+        if longest < timeout_seconds:
+            return f"{told}: run it again after that"
+        wanted = ceil(longest + _COMES_BACK)
+        return f"{told}, which --timeout does not wait for: run `migrate drain --timeout {wanted}`"
     if now.outdated and not now.waiting_messages:
         return "keys that update_time skipped are refreshed once their table is copied: see `migrate status`"
     if now.lacking and not now.waiting_messages:

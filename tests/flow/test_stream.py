@@ -123,6 +123,10 @@ def test_an_empty_delete_waits_while_the_copy_is_open_and_is_closed_after_it(pip
     pipeline.box.targets[0].execute("DELETE FROM orders_1 WHERE id = 900001", database=f"{pipeline.name}_1")
     pipeline.sql("DELETE FROM orders WHERE id = 900001")
     pipeline.migration.wait(lambda: pipeline.migration.ask("status")["empty_deletes"] == 1, SLOW, "the empty delete")
+    told = "--timeout does not wait for: run `migrate drain --timeout 61`"
+    pipeline.migration.wait(
+        lambda: told in pipeline.migration.run("drain", "--timeout", "0.5").stderr, SLOW, "a drain that is too short"
+    )
     pipeline.sql("DELETE FROM orders WHERE id = 900002")
     # A copy that read before the delete writes now; the ledger still names the key.
     pipeline.box.targets[0].execute(
