@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 import structlog
@@ -26,7 +26,11 @@ from migrate.target.routing import Plan
 from migrate.verify.check_run import CheckOutcome, CheckRun
 
 log = structlog.get_logger("migrate.check")
+_JOB = "check"
 _LOOK_SECONDS = 0.5
+_SOON_SECONDS = 10.0
+"""After a run that could not compare something, as a table that is just altered at one side; each further pause is
+twice as long, up to that between all runs."""
 
 
 class CheckInterrupted(Exception):  # noqa: N818 - it ends a run, and is no error
@@ -34,7 +38,7 @@ class CheckInterrupted(Exception):  # noqa: N818 - it ends a run, and is no erro
 
 
 class ScheduledCheck:
-    """Runs until stopped. What a run cannot compare is noted for `migrate status` and tried again at the next run."""
+    """Runs until stopped. What a run cannot compare is noted for `migrate status` and tried again soon."""
 
     def __init__(
         self,
@@ -54,10 +58,12 @@ class ScheduledCheck:
         self._stop = stop
         self._ending = threading.Event()
         self._failure: Exception | None = None
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._pause = _SOON_SECONDS
 
     def run(self) -> None:
         """Raises OwnershipLost when another process took over, and what a restart would meet again."""
-        scheduler = self._schedule()
+        self._schedule()
         try:
             while not self._stop.wait(_LOOK_SECONDS):
                 self._leases.check(process_names.CHECK)
@@ -65,54 +71,60 @@ class ScheduledCheck:
                     raise self._failure
         finally:
             self._ending.set()
-            scheduler.shutdown(wait=True)
+            self._scheduler.shutdown(wait=True)
 
     def run_once(self) -> CheckOutcome:
         """One run now. Raises StopError for a table that cannot be compared, ServerError."""
         return CheckRun(self._plan(), self._state, self._write, self._sleep).run()
 
-    def _schedule(self) -> BackgroundScheduler:
-        scheduler = BackgroundScheduler(timezone="UTC")
-        scheduler.add_job(
+    def _schedule(self) -> None:
+        self._scheduler.add_job(
             self._run_safely,
             "interval",
             seconds=self._settings.check.interval_seconds,
             next_run_time=datetime.now(UTC),
-            id="check",
+            id=_JOB,
             max_instances=1,
             coalesce=True,
             misfire_grace_time=None,
         )
-        scheduler.start()
-        return scheduler
+        self._scheduler.start()
 
     def _run_safely(self) -> None:
         try:
-            self._run_and_note()
+            if not self._run_and_note():
+                self._pause = _SOON_SECONDS
+            elif self._pause < self._settings.check.interval_seconds:
+                self._scheduler.modify_job(_JOB, next_run_time=datetime.now(UTC) + timedelta(seconds=self._pause))
+                self._pause *= 2
         except Exception as error:  # told by the main thread: it ends the process
             self._failure = error
 
-    def _run_and_note(self) -> None:
+    def _run_and_note(self) -> bool:
+        """Whether something was noted that could not be compared."""
         try:
             self._leases.check(process_names.CHECK)
             with self._state.connect() as connection:
                 if not leading.leads(connection, self._settings.name):
-                    return  # the sources follow by now: what is newer at the targets is no difference
+                    return False  # the sources follow by now: what is newer at the targets is no difference
             done = self.run_once()
             self._note(None)
         except CheckInterrupted:
             log.info("run ended early")
         except StopError as error:
-            log.error("cannot compare, tried again at the next run", reason=error.message, hint=error.hint)
+            log.error("cannot compare, tried again soon", reason=error.message, hint=error.hint)
             self._note(error)
+            return True
         except (ServerError, DBAPIError) as error:
             reason = text(error.orig or error) if isinstance(error, DBAPIError) else str(error)
             log.warning("check failed, tried again at the next run", error=reason)
             if isinstance(error, ServerError) and not may_pass(error):
                 with suppress(ServerError):  # the state itself may be what refuses
                     self._note(error)
+                return True
         else:
             log.info("checked", **asdict(done.counts), differences=done.differences, seconds=done.seconds)
+        return False
 
     def _sleep(self, seconds: float) -> None:
         """Raises Ending when the process is to end, OwnershipLost."""

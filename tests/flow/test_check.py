@@ -213,14 +213,19 @@ def test_a_row_that_comes_again_while_the_stream_stands_after_it_had_passed_is_n
         assert flow.migration.ask("status")["check"]["named"] == []
 
 
-def test_a_table_that_cannot_be_compared_is_named_and_compared_again_once_it_can(flow: Flow) -> None:
-    checker = flow.child("check", "check")
+def test_a_table_that_cannot_be_compared_is_named_and_compared_again_soon_once_it_can(flow: Flow) -> None:
+    """Lost: the truth of `migrate status`, for as long as an interval, behind a column that was renamed at both sides.
+    Costs 12 s: the pause before the run that is made once more."""
     at_target(flow, 1, "RENAME TABLE orders_1 TO away")
+    config = flow.migration.config
+    config.write_text(config.read_text("utf-8").replace("interval_seconds: 1,", "interval_seconds: 3600,"), "utf-8")
+    checker = flow.child("check", "check")
     (halted,) = wait(lambda: flow.migration.ask("status")["halted"], "the check to say so")
     assert (halted["process"], "orders_1" in halted["reason"]) == ("check", True)
     assert checker.running
     at_target(flow, 1, "RENAME TABLE away TO orders_1")
     wait(lambda: not flow.migration.ask("status")["halted"], "the check to go on")
+    assert checker.running
     flow.drain()
 
 
