@@ -103,25 +103,22 @@ class Migration(migration.Migration):
 
     def __init__(self, box: Sandbox, directory: Path, config: str, name: str = "migrate.yaml") -> None:
         super().__init__(box, directory, config, name)
-        self._supervisor = Child("migrate run", directory / "run.log", Path.cwd())
         self._processes: list[Child] = []
         self._states: dict[State, sa.Engine] = {}
         _made.add(self)
+
+    @staticmethod
+    def child(name: str, log: Path) -> Child:
+        return Child(name, log, Path.cwd())
 
     def begin(self) -> None:
         """The processes of `migrate run` without their supervisor, which starts each by itself; what ends stays down.
 
         Returns once the publishers have stored where they start.
         """
-        self._processes = []
-        logs = self.directory / "logs"
-        logs.mkdir(exist_ok=True)
         names = process_names(load_with_text(self.config, self.environment)[0])
         names.pop("web", None)  # who asks it starts it
-        for name, arguments in names.items():
-            child = Child(f"migrate {name}", logs / f"{name}.log", Path.cwd())
-            child.start(self.command(*arguments), self.environment)
-            self._processes.append(child)
+        self._processes = self._begin(names, self.directory / "logs")
 
         def published() -> bool:
             for child in self._processes:
@@ -131,9 +128,18 @@ class Migration(migration.Migration):
 
         self.wait(published, 300.0, "the publisher to start")
 
+    def _begin(self, names: Mapping[str, Sequence[str]], logs: Path, *options: str) -> list[Child]:
+        logs.mkdir(parents=True, exist_ok=True)
+        begun = []
+        for name, arguments in names.items():
+            child = self.child(f"migrate {name}", logs / f"{name}.log")
+            child.start(self.command(*options, *arguments), self.environment)
+            begun.append(child)
+        return begun
+
     def stop(self) -> None:
-        with ThreadPoolExecutor() as together:  # each gets one signal: a second one ends it without its last words
-            list(together.map(lambda child: child.stop(60.0), self._processes))
+        self.stop_reverse()
+        _stop(self._processes)
         super().stop()
 
     def logs(self, since: float, lines: int) -> Iterator[tuple[Path, str]]:
@@ -164,6 +170,33 @@ class Migration(migration.Migration):
         done = run(["--config", str(self.config), *arguments], self.environment, timeout)
         sys.stderr.write(done.stderr)
         return done
+
+
+class Unsupervised(Migration):
+    """Both streams without their supervisors, as `begin`: for a whole course that is not about them."""
+
+    _backward: Sequence[Child] = ()
+
+    def start(self) -> None:
+        self.begin()
+
+    def start_reverse(self) -> None:
+        settings, _ = load_with_text(self.config, self.environment)
+        sources = settings.model_copy(update={"sources": settings.targets})
+        self._backward = self._begin(process_names(sources, reverse=True), self.directory / "reverse/logs", "--reverse")
+
+    def check_reverse(self) -> None:
+        for child in self._backward:
+            if not child.running:
+                raise SandboxError(f"{child.name} of the reverse stream has ended: {child.log_tail()}")
+
+    def stop_reverse(self) -> None:
+        _stop(self._backward)
+
+
+def _stop(children: Sequence[Child]) -> None:
+    with ThreadPoolExecutor() as together:  # each gets one signal: a second one ends it without its last words
+        list(together.map(lambda child: child.stop(60.0), children))
 
 
 def _document(settings: Settings, state: sa.Engine) -> dict[str, Any]:

@@ -23,7 +23,6 @@ TIMES = """\
 consume: {merge_interval_seconds: 1, idle_seconds: 1}
 commit: {idle_seconds: 1, cleanup_interval_seconds: 15, cleanup_age_seconds: 30}
 delay: {tiers_seconds: [3, 6]}
-lease: {seconds: 4}
 cutover: {stop: application, acknowledge_seconds: 30, freeze_seconds: 60, max_lag_seconds: 60, cascades: unused}
 verify: {recheck_seconds: 1, rechecks: 4}
 """
@@ -66,6 +65,7 @@ def text(box: Sandbox, directory: Path) -> str:
             snippet.config(box),
             _DATABASES,
             TIMES,
+            "lease: {seconds: 4}\n",
             f"run_dir: {directory}\n",
             "tables:\n",
             _SHARDED,

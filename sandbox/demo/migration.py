@@ -36,7 +36,13 @@ class Migration:
         self.config = directory / name
         private_file(self.config, config)
         self.environment = {**os.environ, **snippet.environment(box)}
-        self._supervisor = Child("migrate run", directory / "run.log", Path.cwd())
+        self._supervisor = self.child("migrate run", directory / "run.log")
+        self._reverse = self.child("migrate --reverse run", directory / "reverse.log")
+
+    @staticmethod
+    def child(name: str, log: Path) -> Child:
+        """A process that runs beside its commands, not started yet."""
+        return Child(name, log, Path.cwd())
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "migrate", "--config", str(self.config), *arguments]
@@ -73,6 +79,15 @@ class Migration:
         self._supervisor.start(self.command("run"), self.environment)
         self.wait(self._publishing, 300.0, "the publisher to start")
 
+    def start_reverse(self) -> None:
+        """`migrate --reverse run` in the background."""
+        self._reverse.start(self.command("--reverse", "run"), self.environment)
+
+    def check_reverse(self) -> None:
+        """Raises SandboxError where what `start_reverse` started has ended."""
+        if not self._reverse.running:
+            raise SandboxError(f"`migrate --reverse run` has ended; see {self._reverse.log}")
+
     def _publishing(self) -> bool:
         if not self._supervisor.running:
             raise SandboxError(f"`migrate run` has ended; see {self._supervisor.log} and {self.directory / 'logs'}")
@@ -80,7 +95,11 @@ class Migration:
 
     def stop(self) -> None:
         """SIGTERM, and wait: nothing may be left running."""
+        self.stop_reverse()
         self._supervisor.stop(60.0)
+
+    def stop_reverse(self) -> None:
+        self._reverse.stop(60.0)
 
     def pid(self, process: str) -> int | None:
         """The process id of one stage ("publish", "consume", "commit", "requeue"), None while it is down."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sandbox.demo.migration import Migration
 from sandbox.demo.shop import Processes
 from sandbox.errors import SandboxError
-from sandbox.process import Child
 from sandbox.stack import Sandbox
 
 Say = Callable[[str], None]
@@ -55,11 +53,10 @@ class ThereAndBack:
 
     def __init__(self, box: Sandbox, migration: Migration, say: Say) -> None:
         self._box, self._migration, self._say = box, migration, say
-        self._back = Child("migrate --reverse run", migration.directory / "reverse.log", Path.cwd())
         self.moves = Moves()
 
     def close(self) -> None:
-        self._back.stop(60.0)
+        self._migration.stop_reverse()
 
     def prepare(self) -> None:
         """The reverse stream, and the verification that a cutover asks for once that reads. Triggers of the source
@@ -67,7 +64,7 @@ class ThereAndBack:
         for schema, trigger in self._triggers():
             self._box.source.execute(f"DROP TRIGGER {schema}.{trigger}")
         self._say(self._migration.do("--reverse", "init").splitlines()[-2])
-        self._back.start(self._migration.command("--reverse", "run"), self._migration.environment)
+        self._migration.start_reverse()
         try:
             self._migration.wait(self._runs, 120.0, "the reverse stream to run")
             self._say(self._migration.do("verify").splitlines()[-1])
@@ -86,8 +83,7 @@ class ThereAndBack:
         return [(str(schema), str(name)) for schema, name in rows]
 
     def _runs(self) -> bool:
-        if not self._back.running:
-            raise SandboxError(f"`migrate --reverse run` has ended; see {self._back.log}")
+        self._migration.check_reverse()
         now = self._migration.ask("status")
         if now["next"] == "migrate verify --repair":  # which says nothing of the reverse stream
             return all(one["published"] for one in self._migration.ask("--reverse", "status")["sources"])

@@ -27,6 +27,7 @@ def text(box: Sandbox, directory: Path) -> str:
             "source_databases:\n",
             *sources,
             TIMES,
+            "lease: {seconds: 15}\n",  # many processes share the machine, and none is killed
             f"run_dir: {directory}\n",
             "tables:\n",
             *tables,

@@ -14,9 +14,12 @@ from sandbox.reshard.shop import ReshardShop, differences, load
 from sandbox.stack import Sandbox
 
 
-def run(box: Sandbox, directory: Path, orders: int) -> int:
-    """The whole demo. Returns the number of differences and of writes that were lost. Raises SandboxError."""
-    old, migration = len(box.sources), Migration(box, directory, config.text(box, directory))
+def run(box: Sandbox, directory: Path, orders: int, of: type[Migration] = Migration) -> int:
+    """The whole demo. Returns the number of differences and of writes that were lost. Raises SandboxError.
+
+    of: how its commands and processes are started.
+    """
+    old, migration = len(box.sources), of(box, directory, config.text(box, directory))
     say(f"loading {orders:,} orders into {old} × {old} tables; then the application writes, and gives orders to others")
     load(box, orders)
     try:
