@@ -35,6 +35,7 @@ from migrate.target.roles import ROLE
 from migrate.target.stored_plan import stored_plan
 
 _NAMED = 3
+_UNTOLD = "writes to its database, and notes no tables there"
 
 
 class _Reads(NamedTuple):
@@ -82,7 +83,9 @@ def problems(
     for (migration, does, table), same in groupby(claims, key=lambda one: one[:3]):
         named = [one.shard for one in same]
         what = f"{some([*map(str, named)], _NAMED)}: migration '{migration}' {does}, and is not finished"
-        told.append(Problem(what, _way_out(known, own, migration, table, option, named[0].database)))
+        way = _way_out(known, own, migration, table, option, named[0].database)
+        first = f"`migrate init` of '{migration}' notes its tables (stop its processes for that); or, for these, "
+        told.append(Problem(what, f"{first if does == _UNTOLD else ''}{way}"))
     return tuple(told)
 
 
@@ -125,7 +128,7 @@ def _claims(session: Connection, known: _Known, shards: Sequence[Shard]) -> Iter
         for migration, places in filled_by(session, database).items():
             if migration in known.finished:
                 continue
-            told = "writes to it" if places else "writes to its database, and notes no tables there"
+            told = "writes to it" if places else _UNTOLD
             filled = {same(place) for place in places}
             for shard in named:
                 if not places or same(shard.table) in filled:
