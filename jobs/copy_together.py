@@ -51,11 +51,12 @@ class TableCopied:
     run_rows: int  # read in this run
     was_copied: bool = False  # before this run
     places: dict[str, int] = field(default_factory=dict)  # rows that went to each, over all runs; of this run's tables
+    group: str = ""
 
     @property
     def skew(self) -> float | None:
-        """Rows of the fullest place, in times of the mean of all."""
-        return skew_of(self.places)
+        """As `migrate.state.copy_progress.skew_of`."""
+        return skew_of(self.places, self.group)
 
 
 def small_tables(sessions: Sessions, chosen: Sequence[PlannedTable]) -> Iterator[list[PlannedTable]]:
@@ -186,6 +187,7 @@ class CopyTogether:
                 copy.seconds,
                 rows,
                 places=dict(copy.places),
+                group=copy.planned.group,
             )
 
     def _note(self, governor: Governor, copies: Sequence[TableCopy]) -> None:

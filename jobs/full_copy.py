@@ -196,7 +196,14 @@ def _copy(
         report.copied()
     seconds, rows = time.monotonic() - began, copy.counts.rows_read - before
     return TableCopied(
-        table.full_name, table.source, copy.counts, copy.chunks_done, seconds, rows, places=dict(copy.places)
+        table.full_name,
+        table.source,
+        copy.counts,
+        copy.chunks_done,
+        seconds,
+        rows,
+        places=dict(copy.places),
+        group=copy.planned.group,
     )
 
 

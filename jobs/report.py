@@ -35,7 +35,7 @@ class CopyProgress:
     chunks_planned: int  # so far
     rows_per_second: float  # during the last minute
     seconds_left: float | None  # None where it cannot be told
-    skew: float | None  # rows of the fullest place, in times of the mean
+    skew: float | None  # rows of the fullest place, in times of the mean; not of a table of a group
     pace: str
     chunks: int  # begun together
     reason: str  # why not at full pace
@@ -132,7 +132,7 @@ class Report:
             copy.chunks_planned,
             now.rows_per_second,
             now.seconds_left,
-            copy_progress.skew_of(copy.places),
+            copy_progress.skew_of(copy.places, copy.planned.group),
             now.pace,
             now.chunks,
             now.reason,

@@ -34,12 +34,16 @@ class RunningCopy:
     updated: str
     running: bool
     places: Mapping[str, int]
+    group: str
     part: str = ""  # the condition of the rows that are being copied again, which alone are counted; "" for the table
 
     def as_dict(self) -> dict[str, Any]:
         progress = self.progress
         measured = [dict(zip(("server", "signal", "value", "note"), one, strict=True)) for one in self.measured]
-        figures = {"seconds_left": progress.seconds_left if self.running else None, "skew": skew_of(self.places)}
+        figures = {
+            "seconds_left": progress.seconds_left if self.running else None,
+            "skew": skew_of(self.places, self.group),
+        }
         seen = {"running": self.running, "updated": self.updated, "part": self.part}
         return {**asdict(progress), **figures, **seen, "measured": measured, "places": dict(self.places)}
 
@@ -110,7 +114,7 @@ def copies(connection: sa.Connection, plan: Plan) -> dict[TableId, RunningCopy]:
         places |= copy_progress.places(connection, plan.settings.name, id_)
         running = progress.pace != COPIED and (now - updated).total_seconds() < _SILENT
         part = again[id_].condition if id_ in again else ""
-        found[id_] = RunningCopy(progress, in_utc(updated, "seconds"), running, places, part)
+        found[id_] = RunningCopy(progress, in_utc(updated, "seconds"), running, places, plan.tables[id_].group, part)
     return found
 
 

@@ -96,7 +96,10 @@ def forget(connection: sa.Connection, migration: str, id_: TableId) -> None:
         connection.execute(sa.delete(one).where(*is_table(one, migration, id_)))
 
 
-def skew_of(places: Mapping[str, int]) -> float | None:
-    """Rows of the fullest place, in times of the mean of all; None while there are none."""
-    total = sum(places.values())
+def skew_of(places: Mapping[str, int], group: str) -> float | None:
+    """Rows of the fullest place, in times of the mean of all; None while there are none.
+
+    group: the table's. None with one: a table that is a shard itself fills few of the places that its group has.
+    """
+    total = 0 if group else sum(places.values())
     return round(max(places.values()) * len(places) / total, 3) if total else None

@@ -32,8 +32,10 @@ def test_rows_moved_between_two_sources_while_they_are_copied_and_a_publisher_di
         movers = [group.mover(range(2 + first, 2 * ROWS, 23)) for first in (0, 7)]
         wait(lambda: all(mover.moves > 20 for mover in movers), "rows to move before the copy")
         copied = migration.ask("copy")
-        assert len(copied["tables"]) == 2
-        shown = migration.ask("status")["tables"]
+        assert [table["skew"] for table in copied["tables"]] == [None, None], "told of all together by preflight"
+        status = migration.ask("status")
+        assert {one["skew"] for one in status["copies"].values()} == {None}
+        shown = status["tables"]
         assert shown == {f"{source}/{group.database}.orders": "copied" for source in ("source", "second")}
         group.drain_behind_a_kill(movers)
         assert group.differences() == []
