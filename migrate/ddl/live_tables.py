@@ -36,6 +36,12 @@ from migrate.target.stored_plan import stored_plan
 
 _NAMED = 3
 _UNTOLD = "writes to its database, and notes no tables there"
+_UNTOLD_BACK = f"by its reverse stream {_UNTOLD}"
+_NOTED_BY = {_UNTOLD: "migrate init", _UNTOLD_BACK: "migrate --reverse init"}
+_SAME_ID = (
+    "; a MariaDB server is known by its server_id alone: where this is another one than it reads, give it a server_id"
+    " of its own (SET GLOBAL server_id)"
+)
 
 
 class _Reads(NamedTuple):
@@ -47,8 +53,9 @@ class _Reads(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the state has of its migrations. reads: by server ("server_id/UUID"), database and table. tables: the source
-    tables of each migration that is not finished, by their full names."""
+    """What the state has of its migrations. reads: by server ("server_id/UUID"), database and table; not what a reverse
+    stream reads, which its migration writes. tables: the source tables of each migration that is not finished, by their
+    full names."""
 
     finished: frozenset[str] = frozenset()
     reads: Mapping[tuple[str, str, str], _Reads] = field(default_factory=dict)
@@ -56,11 +63,13 @@ class _Known:
 
 
 class _Claim(NamedTuple):
-    """A shard table of a live migration, and what that does there. logical: the migration's table, "" where unknown."""
+    """A shard table of a live migration, and what that does there. logical: the migration's table, "" where unknown.
+    otherwise: a further way out."""
 
     migration: str
     does: str
     logical: str
+    otherwise: str
     shard: Shard
 
 
@@ -77,15 +86,21 @@ def problems(
         with servers.session(side, server) as session, explained(session.name):
             found += _claims(session, known, [*at])
     own = servers.name if load is not None else ""
-    logical = _logical(load, state) if load is not None and any(one.migration == own for one in found) else {}
+    logical: dict[Shard, str] = {}
+    if load is not None and own in known.tables and any(one.migration == own for one in found):
+        logical = _logical(load, state)
     claims = sorted(one._replace(logical=one.logical or logical.get(one.shard, "")) for one in found)
     told = []
-    for (migration, does, table), same in groupby(claims, key=lambda one: one[:3]):
+    for (migration, does, table, otherwise), same in groupby(claims, key=lambda one: one[:4]):
         named = [one.shard for one in same]
         what = f"{some([*map(str, named)], _NAMED)}: migration '{migration}' {does}, and is not finished"
         way = _way_out(known, own, migration, table, option, named[0].database)
-        first = f"`migrate init` of '{migration}' notes its tables (stop its processes for that); or, for these, "
-        told.append(Problem(what, f"{first if does == _UNTOLD else ''}{way}"))
+        if (init := _NOTED_BY.get(does)) is not None:
+            way = f"`{init}` of '{migration}' notes its tables (stop its processes for that); or, for these, {way}"
+        elif migration == own and logical and not table:
+            over = _forget(migration, named[0].database)
+            way += f"; where they were taken out of it, in each database that it uses no more: {over}"
+        told.append(Problem(what, f"{way}{otherwise}"))
     return tuple(told)
 
 
@@ -93,18 +108,19 @@ def _known(state: sa.Engine) -> _Known:
     """Nothing where there is no state database, or not its tables."""
     try:
         with state.connect() as connection:
-            rows = connection.execute(sa.select(migrations.table.c.name, migrations.table.c.finished)).all()
-            live = [str(name) for name, finished in rows if finished is None]
+            columns = (migrations.table.c[name] for name in ("name", "finished", "reverse_of"))
+            rows = connection.execute(sa.select(*columns)).all()
+            live = [str(name) for name, finished, of in rows if finished is None and of is None]
             reads: dict[tuple[str, str, str], _Reads] = {}
             tables: dict[str, list[str]] = {}
             for name in live:
                 noted = schema_history.latest(connection, name)
-                at = {one: position.load(connection, name, one) for one in {source for source, _, _ in noted}}
+                at = position.load_all(connection, name)
                 for (source, database, table), definition in sorted(noted.items()):
                     tables.setdefault(name, []).append(definition.full_name)
-                    if (where := at[source]) is not None:
+                    if (where := at.get(source)) is not None:
                         reads[where.server, database, table] = _Reads(name, source)
-            return _Known(frozenset(str(name) for name, finished in rows if finished is not None), reads, tables)
+            return _Known(frozenset(str(name) for name, finished, _ in rows if finished is not None), reads, tables)
     except DBAPIError as error:
         if error.orig is None or number(error.orig) not in (NO_SUCH_TABLE, UNKNOWN_DATABASE):
             raise
@@ -119,20 +135,23 @@ def _claims(session: Connection, known: _Known, shards: Sequence[Shard]) -> Iter
         return name.lower() if int(folds) else name
 
     reads = {(one, same(database), same(table)): by for (one, database, table), by in known.reads.items()}
+    read = set()
     for shard in shards:
         if (by := reads.get((server, same(shard.database), same(shard.table)))) is not None:
+            read.add((by.migration, shard))
             told = f"reads it as {shard.database}.{shard.table} of source '{by.source}'"
-            yield _Claim(by.migration, told, f"{shard.database}.{shard.table}", shard)
+            otherwise = _SAME_ID if server.endswith("/") else ""
+            yield _Claim(by.migration, told, f"{shard.database}.{shard.table}", otherwise, shard)
     for database, at in groupby(shards, key=lambda one: one.database):
         named = [*at]
-        for migration, places in filled_by(session, database).items():
-            if migration in known.finished:
+        for stream, places in filled_by(session, database).items():
+            migration, untold = stream.removesuffix(REVERSE), _UNTOLD_BACK if stream.endswith(REVERSE) else _UNTOLD
+            if migration in known.finished or stream in known.finished:
                 continue
-            told = "writes to it" if places else _UNTOLD
             filled = {same(place) for place in places}
             for shard in named:
-                if not places or same(shard.table) in filled:
-                    yield _Claim(migration.removesuffix(REVERSE), told, "", shard)
+                if (not places or same(shard.table) in filled) and (migration, shard) not in read:
+                    yield _Claim(migration, "writes to it" if places else untold, "", "", shard)
 
 
 def _logical(load: Callable[[], Settings], state: sa.Engine) -> dict[Shard, str]:
@@ -157,8 +176,11 @@ def _way_out(known: _Known, own: str, migration: str, table: str, option: str, d
     told = f"run `migrate ddl` with the config file of '{migration}', without {option}"
     if named:
         return f"{told}, and with the statement for {named}"
-    over = "; ".join(
-        f"DELETE FROM {quoted_table(database, one).replace('%%', '%')} WHERE migration = '{migration}'"
-        for one in (FILLED, ROLE)
-    )
+    over = _forget(migration, database)
     return f"{told}; where that migration is over, in each such database: {over}"
+
+
+def _forget(migration: str, database: str) -> str:
+    """The statements after which a database does not say any more that a migration writes to it, by either stream."""
+    named = (quoted_table(database, one).replace("%%", "%") for one in (FILLED, ROLE))
+    return "; ".join(f"DELETE FROM {one} WHERE migration IN ('{migration}', '{migration}{REVERSE}')" for one in named)
