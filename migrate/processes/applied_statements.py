@@ -11,7 +11,7 @@ from before it can be written behind it, and a key that is read again has wider 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import sqlalchemy as sa
 import structlog
@@ -173,7 +173,8 @@ def _not_run_told(wanted: ToBeApplied) -> Iterator[None]:
 
 def _refuse_before_wait(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> None:
     """What refuses a statement whatever the consumers do, before they are waited for: hours, where they are behind.
-    Raises as `apply`. A run that is not ended is waited for first: its tables may be neither old nor new."""
+    Raises as `apply`. A run that is not ended is waited for first: its tables may be neither old nor new. Under the
+    lease, as a trial beside another one is refused; where a cutover or a run has that, it is asked behind the wait."""
     servers, state = of_settings(runtime.settings), runtime.state
     with _not_run_told(wanted):
         mark, logical = _logical(wanted, planned)
@@ -185,7 +186,8 @@ def _refuse_before_wait(runtime: Runtime, wanted: ToBeApplied, planned: PlannedT
                 raise _taken_back(own.number)
             if own is not None or unended(connection, servers.name, last) is not None:
                 return
-        _planned(servers, logical, wanted, planned).refuse()
+        with suppress(Busy), runner.held(servers, state):
+            _planned(servers, logical, wanted, planned).refuse()
 
 
 def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:

@@ -11,7 +11,9 @@ import pytest
 from publishing import Publishing
 
 from migrate.commands.init import initialise
+from migrate.ddl import runner
 from migrate.ddl.runner import Limits
+from migrate.ddl.servers import of_settings
 from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, PreflightError, ServerError, StopError
 from migrate.preflight import run as preflight
@@ -80,6 +82,14 @@ def test_what_will_be_refused_does_not_wait_for_the_consumers(main: Publishing, 
         brought(main, sql, patience=SLOW)
     if not sql:
         main.other.execute(f"DROP TABLE {target}.c")
+
+
+def test_nothing_is_tried_at_the_targets_while_a_cutover_or_a_run_is_under_way(main: Publishing) -> None:
+    """Lost: the publisher, which ended for good: two trials at a time are refused, and so is what a cutover closed."""
+    with runner.held(of_settings(main.settings), main.state):
+        assert not brought(main, "ALTER TABLE t DROP COLUMN v", patience=1)
+    with pytest.raises(StopError, match="the statement loses the values of column v"):
+        brought(main, "ALTER TABLE t DROP COLUMN v", patience=SLOW)
 
 
 def test_a_renamed_column_keeps_its_values_at_the_targets(main: Publishing) -> None:
