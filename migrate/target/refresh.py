@@ -39,12 +39,16 @@ _KEYS = 200
 _LOCK_SECONDS = 5
 """Of waiting for an open transaction at the source; the partition is stopped then, and tried again."""
 _LOCKED = "it is tried again by itself; if a row stays locked, end the transaction that locks it"
+_GONE = (
+    "the source table was renamed or dropped: give it its name back, or take it out of the config"
+    " (docs/operations.md#adding-and-removing-tables); waiting alone does not help"
+)
 _UNREAD = {
     mysql_errors.NO_SUCH_COLUMN: "the source table was altered, and its publisher is not past the statement: where"
     " `migrate status` has it stopped there, make the target tables the same by hand, set tables[].ddl: ignore and"
     " start it again, or undo the statement at the source; the row is read by itself once the columns fit",
-    mysql_errors.NO_SUCH_TABLE: "the source table was renamed or dropped: give it its name back, or take it out of the"
-    " config (docs/operations.md#adding-and-removing-tables); waiting alone does not help",
+    mysql_errors.NO_SUCH_TABLE: _GONE,
+    mysql_errors.UNKNOWN_DATABASE: _GONE,  # MySQL, where the table went with its database
 }
 """The way out by the server's error; of others it is `_LOCKED`."""
 _REQUEUED = 1

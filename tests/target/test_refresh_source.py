@@ -28,7 +28,7 @@ class Failover:
         self.old, self.new, self._name = box.source, box.targets[0], unique("failover")
         account, password = f"'{self._name[-20:]}'@'%'", unique("its")
         for server, value in ((self.old, "old"), (self.new, "new")):
-            ending.callback(server.execute, f"DROP DATABASE {self._name}", f"DROP USER {account}")
+            ending.callback(server.execute, f"DROP DATABASE IF EXISTS {self._name}", f"DROP USER {account}")
             server.execute(
                 f"CREATE USER {account} IDENTIFIED BY '{password}'",
                 f"GRANT ALL ON *.* TO {account}",
@@ -92,15 +92,16 @@ def test_a_server_that_the_publisher_does_not_read_yet_is_not_read(failover: Fai
 @pytest.mark.parametrize(
     ("statement", "way_out"),
     [
-        ("ALTER TABLE {} DROP COLUMN v", "make the target tables the same by hand, set tables[].ddl: ignore"),
-        ("DROP TABLE {}", "give it its name back, or take it out of the config"),
+        ("ALTER TABLE {}.t DROP COLUMN v", "make the target tables the same by hand, set tables[].ddl: ignore"),
+        ("DROP TABLE {}.t", "give it its name back, or take it out of the config"),
+        ("DROP DATABASE {}", "give it its name back, or take it out of the config"),
     ],
 )
 def test_a_row_whose_table_is_another_one_by_now_says_what_helps(
     failover: Failover, statement: str, way_out: str
 ) -> None:
     """Lost: time, as it said that it is tried again by itself, and nothing else."""
-    failover.old.execute(statement.format(f"{failover.planned.table.database}.t"))
+    failover.old.execute(statement.format(failover.planned.table.database))
     with pytest.raises(StopError, match=r"\.t cannot be read for a refresh: ") as stopped:
         failover.value()
     assert way_out in stopped.value.hint
