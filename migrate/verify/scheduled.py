@@ -94,11 +94,16 @@ class ScheduledCheck:
         try:
             if not self._run_and_note():
                 self._pause = _SOON_SECONDS
-            elif self._pause < self._settings.check.interval_seconds:
-                self._scheduler.modify_job(_JOB, next_run_time=datetime.now(UTC) + timedelta(seconds=self._pause))
+            elif (soon := datetime.now(UTC) + timedelta(seconds=self._pause)) < self._next():
+                self._scheduler.modify_job(_JOB, next_run_time=soon)
                 self._pause *= 2
         except Exception as error:  # told by the main thread: it ends the process
             self._failure = error
+
+    def _next(self) -> datetime:
+        """When it runs without being asked to run sooner."""
+        when: datetime = self._scheduler.get_job(_JOB).next_run_time
+        return when
 
     def _run_and_note(self) -> bool:
         """Whether something was noted that could not be compared."""
@@ -117,7 +122,7 @@ class ScheduledCheck:
             return True
         except (ServerError, DBAPIError) as error:
             reason = text(error.orig or error) if isinstance(error, DBAPIError) else str(error)
-            log.warning("check failed, tried again at the next run", error=reason)
+            log.warning("check failed, tried again", error=reason)
             if isinstance(error, ServerError) and not may_pass(error):
                 with suppress(ServerError):  # the state itself may be what refuses
                     self._note(error)

@@ -95,7 +95,9 @@ def _spread(planned: PlannedTable, sample: Iterable[Row], spread: Spread) -> lis
         return [judged(name, "", found)]
     spread[planned.table.id] = found
     taken = sum(1 for count in found.values() if count)
-    told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables, which others fill too"
+    told = f"{name}: {rows:,} rows looked at go to {taken} of {len(planned.places)} tables"
+    if len(planned.members) > 1:
+        told += ", which others fill too"
     return [Result("sharding", name, Verdict.PASS, told)]
 
 
