@@ -84,6 +84,7 @@ RELEASES: dict[str, Release] = {
             {
                 "binlog_row_metadata": None,  # since 8.0.1
                 "innodb_redo_log_capacity": None,  # since 8.0.30
+                "innodb_log_writer_threads": None,  # since 8.0.22
                 "innodb_log_file_size": "64M",
                 "mysqlx": None,
                 "log_slave_updates": "ON",  # 5.6 has no gtid_mode without
