@@ -24,6 +24,7 @@ _UNQUOTED = frozenset({"system_versioning_asof", "timestamp"})
 
 _FIRST = frozenset(
     {"sql_mode", "sql_select_limit", "sql_big_selects", "sql_safe_updates", "max_execution_time", "max_statement_time"}
+    | {"max_session_mem_used", "tmp_disk_table_size", "max_tmp_session_space_usage"}
 )
 """What could end the question for the others early, on the servers that have it."""
 

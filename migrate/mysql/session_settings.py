@@ -67,6 +67,7 @@ _REFUSED_TABLE = "a table whose key is a unique key is refused"
 _ONLY_MARIADB, _ONLY_MYSQL = frozenset({MARIADB}), frozenset({MYSQL, MYSQL_5})
 _OF_OUR_WRITES = "the check 'binlog' judges the server's own value before anything reads our writes from a log"
 _OF_INIT_CONNECT = "only init_connect may have set it, by what this account may"
+_LOUD = "the error that tells of it is never tried again"
 _LABELS = "labels that SHOW CREATE TABLE does not print are asked for by a query on itself"
 _SERVER, _INNODB, _BINLOG = Page.SERVER, Page.INNODB, Page.BINLOG
 
@@ -79,6 +80,7 @@ STATED: tuple[Setting, ...] = (
     Setting("transaction_read_only", 0, _LIMIT),
     Setting("tx_read_only", 0, _LIMIT),
     Setting("innodb_snapshot_isolation", 0, "a locking read fails with 1020", _INNODB, _ONLY_MARIADB),
+    Setting("innodb_support_xa", 1, "a crash parts a table from its log", _INNODB, frozenset({MYSQL_5})),
     Setting("innodb_table_locks", 1, "what LOCK TABLES waits for", _INNODB),
     Setting("innodb_lock_wait_timeout", 50, _LIMIT, _INNODB),
     Setting("lock_wait_timeout", 86400, _LIMIT),
@@ -146,6 +148,7 @@ STATED: tuple[Setting, ...] = (
     Setting("enforce_storage_engine", "", _MADE, on=_ONLY_MARIADB, also=("innodb",)),
     Setting("sql_generate_invisible_primary_key", 0, _MADE, on=_ONLY_MYSQL),
     Setting("sql_require_primary_key", 0, _REFUSED_TABLE, on=_ONLY_MYSQL),
+    Setting("innodb_compression_default", 0, _MADE, _INNODB, _ONLY_MARIADB),  # 1005 for some row formats
     Setting("alter_algorithm", "DEFAULT", _MADE, on=_ONLY_MARIADB),
     Setting("old_alter_table", 0, _MADE, on=_ONLY_MYSQL),
     Setting("mhnsw_default_distance", COMPILED, "what a vector index finds", on=_ONLY_MARIADB),
@@ -158,6 +161,11 @@ STATED: tuple[Setting, ...] = (
     # limits
     Setting("max_execution_time", 0, _LIMIT, on=_ONLY_MYSQL),
     Setting("max_statement_time", 0, _LIMIT, on=_ONLY_MARIADB),
+    Setting("max_session_mem_used", 9223372036854775807, "1290, as of a read-only server", on=_ONLY_MARIADB),
+    Setting("tmp_disk_table_size", 18446744073709551615, "1114, as of a full disk", on=_ONLY_MARIADB),
+    Setting("max_tmp_session_space_usage", 0, _LIMIT, on=_ONLY_MARIADB),
+    Setting("connection_memory_limit", 18446744073709551615, _LIMIT, on=_ONLY_MYSQL, unset=_LOUD),
+    Setting("parser_max_mem_size", 18446744073709551615, _LIMIT, on=_ONLY_MYSQL, unset=_LOUD),
     Setting("wait_timeout", 28800, "the session ends while it waits"),
     Setting("idle_transaction_timeout", 0, "the session ends while it waits", on=_ONLY_MARIADB),
     Setting("idle_readonly_transaction_timeout", 0, "the session ends while it waits", on=_ONLY_MARIADB),
@@ -186,7 +194,7 @@ _PLAN = "chooses how a result is found, never the result"
 _MEMORY = "bounds or places memory and disk; what reaches a limit fails by its number, or is a NULL that is looked for"
 _LOGS = "what the server logs or measures"
 _OTHER_ENGINES = "of engines whose tables are not migrated"
-_UNUSED = "of statements that the service does not send"
+_UNUSED = "of statements that the service does not send, or whose answer it does not read"
 _OF_SESSION = "has no global value; nobody but the session itself sets it"
 _THEIRS = "the administrator's choice for new tables and clusters, which the service's tables follow"
 _CLIENT = "of protocol features that the driver does not ask for"
@@ -201,18 +209,17 @@ _LEFT: Mapping[str, str] = {
         optimizer_disk_read_cost optimizer_disk_read_ratio optimizer_index_block_copy_cost optimizer_key_compare_cost
         optimizer_key_copy_cost optimizer_key_lookup_cost optimizer_key_next_find_cost optimizer_row_copy_cost
         optimizer_row_lookup_cost optimizer_row_next_find_cost optimizer_rowid_compare_cost optimizer_rowid_copy_cost
-        optimizer_scan_setup_cost optimizer_where_cost new_mode
+        optimizer_scan_setup_cost optimizer_where_cost new_mode multi_range_count
         rowid_merge_buff_size use_stat_tables secondary_engine_cost_threshold deadlock_search_depth_long
         deadlock_search_depth_short deadlock_timeout_long deadlock_timeout_short""",
     _MEMORY: """
-        big_tables bulk_insert_buffer_size connection_memory_chunk_size connection_memory_limit
-        global_connection_memory_tracking histogram_generation_max_mem_size innodb_ddl_buffer_size innodb_ddl_threads
-        innodb_parallel_read_threads innodb_tmpdir internal_tmp_mem_storage_engine max_allowed_packet
-        max_heap_table_size max_session_mem_used net_buffer_length parser_max_mem_size preload_buffer_size
-        query_alloc_block_size query_prealloc_size range_alloc_block_size read_buffer_size read_rnd_buffer_size
-        set_operations_buffer_size tmp_disk_table_size tmp_memory_table_size tmp_table_size
+        big_tables bulk_insert_buffer_size connection_memory_chunk_size global_connection_memory_tracking
+        histogram_generation_max_mem_size innodb_ddl_buffer_size innodb_ddl_threads innodb_parallel_read_threads
+        innodb_tmpdir internal_tmp_mem_storage_engine max_allowed_packet max_heap_table_size net_buffer_length
+        preload_buffer_size query_alloc_block_size query_prealloc_size range_alloc_block_size read_buffer_size
+        read_rnd_buffer_size set_operations_buffer_size tmp_memory_table_size tmp_table_size
         transaction_alloc_block_size transaction_prealloc_size max_user_connections tcp_nodelay net_retry_count
-        thread_pool_priority max_tmp_tables max_tmp_session_space_usage""",
+        thread_pool_priority max_tmp_tables""",
     _LOGS: """
         binlog_alter_two_phase binlog_annotate_row_events binlog_rows_query_log_events binlog_transaction_compression
         binlog_transaction_compression_level_zstd log_disabled_statements log_queries_not_using_indexes
@@ -221,7 +228,7 @@ _LEFT: Mapping[str, str] = {
         log_slow_slave_statements log_slow_verbosity log_warnings long_query_time min_examined_row_limit
         optimizer_trace optimizer_trace_features optimizer_trace_limit optimizer_trace_max_mem_size
         optimizer_trace_offset profiling profiling_history_size slow_query_log sql_log_off sql_warnings
-        terminology_use_previous""",
+        terminology_use_previous transaction_write_set_extraction optimizer_record_context""",
     _OTHER_ENGINES: """
         aria_repair_threads aria_sort_buffer_size aria_stats_method binlog_direct_non_transactional_updates
         keep_files_on_create max_delayed_threads max_insert_delayed_threads myisam_repair_threads
@@ -233,7 +240,7 @@ _LEFT: Mapping[str, str] = {
         max_sp_recursion_depth old_passwords print_identified_with_as_hex progress_report_time select_into_buffer_size
         select_into_disk_sync select_into_disk_sync_delay sql_slave_skip_counter updatable_views_with_limit
         xa_detach_on_prepare interactive_timeout query_cache_strip_comments query_cache_wlock_invalidate
-        mhnsw_ef_search""",
+        mhnsw_ef_search create_tmp_table_binlog_formats max_open_cursors path""",
     _OF_SESSION: """
         default_master_connection error_count external_user gtid_next gtid_seq_no identity immediate_server_version
         in_transaction insert_id last_gtid last_insert_id original_commit_timestamp original_server_version proxy_user
@@ -243,7 +250,7 @@ _LEFT: Mapping[str, str] = {
         auto_increment_increment auto_increment_offset character_set_database character_set_server collation_database
         collation_server column_compression_threshold column_compression_zlib_level column_compression_zlib_strategy
         column_compression_zlib_wrap default_table_encryption group_replication_consistency gtid_domain_id
-        mhnsw_default_m innodb_compression_default innodb_default_encryption_key_id
+        mhnsw_default_m innodb_default_encryption_key_id
         innodb_ft_enable_stopword innodb_ft_user_stopword_table server_id storage_engine wsrep_causal_reads wsrep_on
         wsrep_retry_autocommit wsrep_sync_wait wsrep_trx_fragment_size wsrep_trx_fragment_unit""",
     _CLIENT: """

@@ -11,7 +11,6 @@ import pytest
 from pydantic import SecretStr
 
 from migrate.mysql.connection import Connection
-from migrate.mysql.errors import number
 from migrate.mysql.session import settings_of
 from migrate.mysql.session_settings import LEFT, MARIADB, MYSQL, STATED
 from migrate.preflight.result import Verdict
@@ -21,11 +20,10 @@ from migrate.state import database
 from sandbox.database import DatabaseServer
 from sandbox.stack import Sandbox
 from tests.helpers import address, globally, scratch, session
-from tests.turned import WITHOUT_GLOBAL, turned, turned_at
+from tests.turned import LEFT_TURNED, WITHOUT_GLOBAL, left_at, turned, turned_at, unjudged
 
 _TIME = "timestamp"
 """Where it is not set, the moment that it is."""
-_NOT_OF_SESSIONS = frozenset({1229, 1238})  # global, read-only
 
 
 def values_of(connection: Connection) -> dict[str, str]:
@@ -34,30 +32,32 @@ def values_of(connection: Connection) -> dict[str, str]:
     return {name: found[name] for name in settings_of(connection.greeting) if name in found and name != _TIME}
 
 
-def of_sessions(server: DatabaseServer) -> set[str]:
-    """Every variable that has a value of its own in a session, by trying to set it."""
-    found = set()
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW SESSION VARIABLES")
-        for name, _ in cursor.fetchall():
-            try:
-                cursor.execute(f"SET SESSION {name} = @@SESSION.{name}")
-            except pymysql.MySQLError as error:
-                if number(error) in _NOT_OF_SESSIONS:
-                    continue
-            found.add(str(name).lower())
-    return found
+def globals_of(connection: Connection) -> dict[str, str]:
+    moving = ("timestamp", "gtid_binlog", "gtid_current", "gtid_slave", "gtid_executed", "innodb_buffer_pool")
+    rows = connection.query("SHOW GLOBAL VARIABLES")
+    return {str(name).lower(): str(value) for name, value in rows if not str(name).startswith(moving)}
 
 
 def test_every_variable_of_a_session_is_stated_or_left_for_a_reason(box: Sandbox) -> None:
-    stated = {one.name for one in STATED}
-    assert not stated & set(LEFT)
-    assert sorted(of_sessions(box.source) - stated - set(LEFT)) == []
+    assert not {one.name for one in STATED} & LEFT.keys()
+    assert unjudged(box.source) == []
 
 
 def test_the_turned_values_are_those_of_all_that_is_stated(box: Sandbox) -> None:
     with session(box.source) as connection:
         assert set(values_of(connection)) - WITHOUT_GLOBAL == set(turned_at(box.source))
+
+
+def test_what_is_left_is_turned_as_well(box: Sandbox) -> None:
+    """For the flow on such servers (tests/flow/test_turned_globals.py): that the reasons in LEFT hold."""
+    names = left_at(box.source)
+    assert sorted(names - LEFT_TURNED.keys()) == []
+    with session(box.source) as connection:
+        before = globals_of(connection)
+        with turned(box.source, left=True):
+            now = globals_of(connection)
+        assert sorted(name for name in names if now[name] == before[name]) == []
+        assert globals_of(connection) == before
 
 
 def test_sessions_are_the_same_whatever_the_globals_are(box: Sandbox) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sandbox.broker import KafkaBroker
 from tests.servers import steps
 from tests.servers.pair import Pair, takes_back
+from tests.turned import unjudged
 
 WANTED = os.environ.get("PAIR", "")
 
@@ -24,6 +25,10 @@ def pair(request: pytest.FixtureRequest, run_root: Path) -> Iterator[Pair]:
     source, target = request.param
     with Pair(source, target, run_root / f"{source}-{target}") as made:
         yield made
+
+
+def test_every_variable_of_a_session_is_judged(pair: Pair) -> None:
+    assert [(server.name, unjudged(server)) for server in (pair.source, pair.targets[0]) if unjudged(server)] == []
 
 
 @pytest.mark.timeout(300)
