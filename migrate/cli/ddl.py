@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -152,7 +154,7 @@ def resume(
         first, wait, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds
     )
     servers = _servers(context)
-    with database.opened(servers.state) as state, runner.held(servers, state) as lease:
+    with _runs(servers) as state, runner.held(servers, state) as lease:
         last = runner.found(servers, state)
         bound = _bound(last, algorithm, lock)
         work = partial(Runner, servers, state, lease.still_ours, limits)
@@ -176,7 +178,7 @@ def undo(
     """Take the last run back: every shard table gets its definition from before."""
     limits = Limits(0, None, per_server, stop_after, lock_wait, attempts, max_threads_running, max_replica_lag_seconds)
     servers = _servers(context)
-    with database.opened(servers.state) as state, runner.held(servers, state) as lease:
+    with _runs(servers) as state, runner.held(servers, state) as lease:
         last = runner.found(servers, state)
         runner.refuse_undo(last, allow_data_loss=allow_data_loss)
         bound = _bound(last, algorithm, lock)
@@ -188,13 +190,25 @@ def undo(
 def status(context: typer.Context, number: Number = None, as_json: Json = False) -> None:
     """Show a run, and what each of its shard tables is."""
     servers = _servers(context)
-    with database.opened(servers.state) as state:
+    with _runs(servers) as state:
         found = runner.found(servers, state, number)
         group = None if servers.settings is None else shards.progress_of(servers.settings, state, found.run.number)
     if as_json:
         print_json(run_json(found) | {"group": None if group is None else asdict(group)})
     else:
         tell_run(found, group)
+
+
+@contextmanager
+def _runs(servers: Servers) -> Iterator[sa.Engine]:
+    """The state, with its runs. Raises PreflightError where no run can be in it, as nothing made its tables."""
+    try:
+        with database.opened(servers.state) as state:
+            yield state
+    except database.NotSetUp as error:
+        if servers.settings is not None:
+            raise
+        raise PreflightError(f"there is no run of '{servers.name}'", hint=runner.BEGINS) from error
 
 
 def _refuse_wait_alone(first: int, wait: float | None) -> None:

@@ -33,6 +33,7 @@ from migrate.state.ddl_member import GroupStatement
 from migrate.state.switch import Side
 from migrate.state.switch_lease import Busy, SwitchLease
 
+BEGINS = "`migrate ddl run` begins one"
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE = 30.0
 _REACHED = {Goal.NEW: Stage.NEW, Goal.OLD: Stage.OLD}
@@ -120,7 +121,7 @@ def found(servers: Servers, state: sa.Engine, number: int | None = None) -> RunR
         run = journal.latest(connection, servers.name, number)
         if run is None:
             which = "no run" if number is None else f"no run {number}"
-            raise PreflightError(f"there is {which} of '{servers.name}'", hint="`migrate ddl run` begins one")
+            raise PreflightError(f"there is {which} of '{servers.name}'", hint=BEGINS)
         return RunReport(run, journal.of_run(connection, servers.name, run.number))
 
 

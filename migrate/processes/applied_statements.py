@@ -52,6 +52,10 @@ _BY_HAND = (
     "make the target tables the same by hand, set tables[].ddl: ignore for the table, and start again"
     " (docs/operations.md#altering-a-table)"
 )
+_LOSES = (
+    '`migrate ddl run "STATEMENT" --side targets --allow-data-loss` runs it at the target tables; then set'
+    " tables[].ddl: ignore, and start again"
+)
 _OF_ROWS_READ_AGAIN = "where it goes on behind the statement alone, as it reads rows that the source has so already"
 _END_RUN = "`migrate ddl resume` then ends the run"
 _LIMITS = Limits()
@@ -244,7 +248,10 @@ def _planned(servers: Servers, logical: LogicalStatement, wanted: ToBeApplied, p
     """Raises what keeps a TRUNCATE from its targets, too."""
     _refuse_late(servers, logical, wanted, planned)
     loses = logical.verb is Verb.TRUNCATE
-    return plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
+    plan = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
+    if plan.loses and not loses:
+        raise StopError(f"the statement loses {'; '.join(plan.loses)}", hint=_LOSES, code=Code.STATEMENT)
+    return plan
 
 
 def _refuse_while_copied(state: sa.Connection, name: str, planned: PlannedTable) -> None:

@@ -73,7 +73,7 @@ def check_definition(connection: Connection, table: Table) -> None:
     if now != table:
         raise StopError(
             f"{connection.name}: {table.full_name} has another definition than at init",
-            hint="run `migrate init` again; alter its target tables first, or drop them",
+            hint="alter its target tables to match where they lack something, then run `migrate init` again",
             code=Code.POSITION,
         )
 

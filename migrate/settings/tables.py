@@ -94,6 +94,15 @@ class TableSettings(Section):
     home: dict[str, Any] | None = None
     """The sources' own rule, as `sharding` is written: which source table each row of the group belongs to."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _table_in_its_rule(cls, value: object) -> object:
+        """As `for_table`, of a table that is named as itself."""
+        if not isinstance(value, dict) or not isinstance(name := value.get("name"), str) or is_pattern(name):
+            return value
+        table = name.partition(".")[2]
+        return {**value, "sharding": _with_table(value["sharding"], table)} if "sharding" in value else value
+
     @field_validator("name")
     @classmethod
     def _database_and_table(cls, value: str) -> str:

@@ -15,6 +15,12 @@ from migrate.model.errors import ConfigError
 from migrate.sharding.columns import ValueReader
 from migrate.sharding.javatypes import JavaError, from_units, to_units
 
+BY_HINT = (
+    "the application gives the value by HintManager, so no column says where a row belongs; write the rule that its"
+    " code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from"
+)
+"""Why there is no rule of the kind HINT, and the way out."""
+
 GROUP = "migrate.sharding"
 _OWN = ("strategy", "algorithmclassname")
 
@@ -45,7 +51,9 @@ class ClassBased:
         if strategy not in ("STANDARD", "COMPLEX"):
             raise ConfigError(
                 f"{key}.props.strategy: '{strategy}' is not supported",
-                hint="STANDARD and COMPLEX are; with HINT no column says where a row belongs",
+                hint=f"STANDARD and COMPLEX are; with HINT {BY_HINT}"
+                if strategy == "HINT"
+                else "STANDARD and COMPLEX are",
             )
         point, package = _entry_point(java_class, key)
         try:

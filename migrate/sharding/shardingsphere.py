@@ -18,6 +18,7 @@ import yaml
 
 from migrate.model.errors import ConfigError
 from migrate.sharding.algorithms import build_algorithm
+from migrate.sharding.class_based import BY_HINT
 from migrate.sharding.inline import expand_nodes
 from migrate.sharding.rule import node
 
@@ -46,10 +47,6 @@ _PER_TABLE = {
 _WAY_OUT = {
     "!ENCRYPT": "a row goes as the source has it, and ShardingSphere would write it encrypted",
     "!SHADOW": "which rows go to the shadow databases is for the application to say",
-}
-_NO_RULE = {
-    "HINT_INLINE": "the application gives the value by HintManager, so no column says where a row belongs; write the "
-    "rule that its code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from",
 }
 _STANDARD = (*_AUTO_ALGORITHMS, "INLINE", "INTERVAL", "CLASS_BASED")
 _MOST_TABLES = 100_000
@@ -242,7 +239,7 @@ class RuleFile:
         if kind == "complex":
             return self._complex(self._mapping(written[kind], f"{key}.complex"), f"{where}.complex")
         if kind != "standard":
-            hint = _NO_RULE["HINT_INLINE"] if kind == "hint" else "standard, complex and none are"
+            hint = BY_HINT if kind == "hint" else "standard, complex and none are"
             raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint=hint)
         standard = self._mapping(written[kind], f"{key}.standard")
         _known(standard, frozenset({"shardingColumn", "shardingAlgorithmName"}), f"{where}.standard")
@@ -271,7 +268,9 @@ class RuleFile:
         if type_ not in supported:
             kind = where.rpartition(".")[2]
             message = f"{self._name}: {key}.type: the algorithm '{written.get('type')}' is not supported"
-            raise ConfigError(message, hint=_NO_RULE.get(type_, f"{kind} takes {', '.join(supported)}"))
+            raise ConfigError(
+                message, hint=BY_HINT if type_ == "HINT_INLINE" else f"{kind} takes {', '.join(supported)}"
+            )
         return type_, self._mapping(written.get("props"), f"{key}.props")
 
 

@@ -193,6 +193,13 @@ def test_runs_by_a_rule_file_are_told_in_lines_as_json_and_by_their_number(typed
     assert (message, hint) == (f"there is no run 9 of '{typed.name}'", "`migrate ddl run` begins one")
 
 
+def test_before_the_first_run_there_is_nothing_to_show_or_take_back(typed: Typed) -> None:
+    """Lost: an advice of `migrate init`, which a config without a migration has no use for."""
+    for command in ("status", "resume", "undo"):
+        message, hint = typed.ddl(command).told(3)
+        assert (message, hint) == (f"there is no run of '{typed.name}'", "`migrate ddl run` begins one"), command
+
+
 def test_a_replica_of_the_config_is_waited_for_until_ctrl_c(typed: Typed) -> None:
     """Lost: its lag, where the config names no tables: a run took replicas from a migration's config alone."""
     server = typed.servers[0]

@@ -78,8 +78,9 @@ def test_what_will_be_refused_does_not_wait_for_the_consumers(main: Publishing, 
         main.until(lambda: main.position is not None, "the first position")
         main.sql("INSERT INTO t VALUES (9, 'nobody consumes it')")
         main.until(lambda: main.keys() == [9], "the row in Kafka")
-    with pytest.raises(StopError, match=why):
+    with pytest.raises(StopError, match=why) as refused:
         brought(main, sql, patience=SLOW)
+    assert ("--side targets --allow-data-loss` runs it" in refused.value.hint) == ("loses" in why)
     if not sql:
         main.other.execute(f"DROP TABLE {target}.c")
 

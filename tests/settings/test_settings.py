@@ -406,7 +406,7 @@ def test_a_key_written_twice_is_refused(tmp_path: Path) -> None:
 def test_patterns_take_the_tables_that_no_name_and_no_earlier_pattern_takes() -> None:
     settings = make_settings(
         tables=[
-            {"name": "shop.log_a", "sharding": {"nodes": "ds_1.kept"}},
+            {"name": "shop.log_a", "sharding": {"nodes": "ds_1.{table}_kept", "note": "${table}"}},
             {
                 "name": "shop.log_*",
                 "exclude": ["shop.log_old*", "*.log_?x"],
@@ -418,7 +418,7 @@ def test_patterns_take_the_tables_that_no_name_and_no_earlier_pattern_takes() ->
     there = ["log_a", "log_b", "log_bx", "log_old1", "x", "_migrate_fence", "_x_gho", "_x_new", "_mine", "log[1]"]
     chosen = settings.choose("s", [("shop", name) for name in there] + [("shops", "y"), ("Shop", "z"), ("other", "x")])
     assert {table.name: table.sharding["nodes"] for table in chosen} == {
-        "shop.log_a": "ds_1.kept",
+        "shop.log_a": "ds_1.log_a_kept",
         "shop.log_b": "ds_0.log_b_${0..1}",
         "shop.log[1]": "ds_1.log[1]",
         "shop.log_bx": "ds_1.log_bx",

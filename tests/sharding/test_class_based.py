@@ -100,6 +100,13 @@ def test_what_is_wrong_is_named_before_anything_is_routed(changes: dict[str, Any
     with pytest.raises(ConfigError) as refused:
         rule(level(**changes))
     assert told in refused.value.message
+    assert ("write the rule that its code follows as INLINE" in refused.value.hint) == ("'HINT'" in told)
+
+
+def test_a_value_that_only_the_application_knows_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match="'HINT_INLINE' is not supported") as refused:
+        rule(level(algorithm="HINT_INLINE"))
+    assert "write the rule that its code follows as INLINE" in refused.value.hint
 
 
 @pytest.mark.parametrize(
