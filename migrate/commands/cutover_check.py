@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from migrate.commands import foreign, preconditions
 from migrate.commands.cutover_context import CutoverContext
@@ -35,7 +36,7 @@ def check(context: CutoverContext) -> None:
         late_triggers.refuse_triggers(
             context.state, streams if context.direction is SwitchDirection.TO_TARGETS else streams[:1]
         )
-    refuse_unready(context)
+    _refuse_unready(context)
     refuse_holes(context)
     side_roles.refuse_lacking(context.written)
     side_roles.align(context.written, context.state)
@@ -44,16 +45,17 @@ def check(context: CutoverContext) -> None:
     context.other_blocks.probe_ending()
 
 
-def refuse_unready(context: CutoverContext) -> None:
+def _refuse_unready(context: CutoverContext) -> None:
     """As `preconditions.refuse_unready`, of both streams. Raises PreflightError, ServerError."""
-    asked = context.settings, context.state, context.direction, (context.stream, context.other)
+    common = context.settings, context.state, context.direction, (context.stream, context.other), context.plan
+    refuse = partial(preconditions.refuse_unready, *common, context.servers, context.without)
     try:
-        preconditions.refuse_unready(*asked, context.plan, context.servers, context.without)
+        refuse()
     except PreflightError:
         # A merge that asked before this run began who is given up may have come to nothing only now.
         if not (context.without and unblock(context)):
             raise
-        preconditions.refuse_unready(*asked, context.plan, context.servers, context.without)
+        refuse()
 
 
 def refuse_closed(context: CutoverContext) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from migrate.model.errors import Code, StopError
 from migrate.mysql.connection import Connection
 from migrate.mysql.definition import show_create_whole
-from migrate.mysql.quoting import printed, quote
+from migrate.mysql.quoting import printed
 
 TABLE = "\ue000"
 _NAME = r"`(?:[^`]|``)+`"
@@ -83,7 +83,7 @@ class Definition:
 
     def create(self, name: str) -> str:
         """The statement that makes a table of this name."""
-        bare = quote(name)[1:-1].replace("%%", "%")
+        bare = printed(name)[1:-1]
         return f"CREATE TABLE `{bare}` (\n" + self.text.removeprefix(_HEAD).replace(TABLE, bare)
 
 
@@ -121,7 +121,7 @@ def _collated(line: str, collations: Mapping[str, tuple[str, str]]) -> str:
 
 def _without_table(line: str, table: str) -> str:
     """A line whose made name begins with another letter that stands for the table's."""
-    bare = re.escape(quote(table)[1:-1].replace("%%", "%"))
+    bare = re.escape(printed(table)[1:-1])
     return re.sub(rf"^(CONSTRAINT `){bare}(_(?:chk|ibfk)_\d+`)", lambda found: found[1] + TABLE + found[2], line)
 
 

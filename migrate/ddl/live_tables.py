@@ -24,7 +24,7 @@ from migrate.model.words import some
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, UNKNOWN_DATABASE, explained, number
 from migrate.mysql.identity import server_of
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.settings import Settings
 from migrate.state import migration as migrations
 from migrate.state import position, schema_history
@@ -182,5 +182,5 @@ def _way_out(known: _Known, own: str, migration: str, table: str, option: str, d
 
 def _forget(migration: str, database: str) -> str:
     """The statements after which a database does not say any more that a migration writes to it, by either stream."""
-    named = (quoted_table(database, one).replace("%%", "%") for one in (FILLED, ROLE))
+    named = (printed_table(database, one) for one in (FILLED, ROLE))
     return "; ".join(f"DELETE FROM {one} WHERE migration IN ('{migration}', '{migration}{REVERSE}')" for one in named)

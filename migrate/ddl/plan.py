@@ -27,7 +27,7 @@ from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, OWN_VALUES_WAY_OUT, own_values
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import ACCESS_DENIED, explained, number
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.preflight.schema.scratch import name_of
 from migrate.publish.schema.ddl import Verb
 from migrate.state.ddl import ShardRow
@@ -55,7 +55,7 @@ class ShardPlan:
         """The compensating statement; "" where there is none, or nothing to undo."""
         if not self.trial.undo:
             return ""
-        named = quoted_table(self.shard.database, self.shard.table).replace("%%", "%")
+        named = printed_table(self.shard.database, self.shard.table)
         return compensating(self.trial.undo, named, self.shard.table)
 
 
@@ -164,7 +164,7 @@ def _judged(plan: Plan) -> Iterator[Problem]:
         for told in one.in_the_way
     )
     if plan.loses and not plan.allow_data_loss:
-        yield Problem(f"the statement loses {'; '.join(plan.loses)}", "--allow-data-loss allows it")
+        yield Problem(f"the statement loses {'; '.join(plan.loses)}", plan.wanted.to_lose)
     yield from _heavy(plan)
     if plan.logical.verb is Verb.TRUNCATE:
         yield from at_tables(_untold(one) for one in plan.shards if not one.witness)

@@ -28,8 +28,8 @@ def named(shards: Sequence[object]) -> str:
 def at_tables(found: Iterable[tuple[Shard, str, str]]) -> Iterator[Problem]:
     """A problem for each text and hint that are said of shard tables, of all of those.
 
-    Texts that differ in the names of the database and of the shard table alone are one: what a server calls a foreign
-    key or a trigger of `orders_0` is not what it calls that of `orders_1`. The first one's text is told.
+    Texts that differ in the names of the database and of the shard table alone are one, as foreign keys and triggers
+    have the table's name in theirs. The text of the first table stands for all.
     """
     told: dict[tuple[str, str], tuple[str, list[Shard]]] = {}
     for shard, what, hint in found:

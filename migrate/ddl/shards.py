@@ -25,6 +25,10 @@ from migrate.target.routing import Plan, PlannedTable
 from migrate.target.stored_plan import stored_plan
 
 _DATABASES = 10  # that a hint names
+_BY_A_RUN = (
+    '`migrate ddl run "STATEMENT" --side targets --allow-data-loss` runs it at the target tables; then set'
+    " tables[].ddl: ignore, and start again"
+)
 
 
 class WhichSide(StrEnum):
@@ -56,7 +60,8 @@ class Wanted:
     tables alike. empties: the stream follows a TRUNCATE of a source table, whose target tables are emptied first;
     to_empty: what is to be done for that where it does not.
     reverse_policy: what the publishers of the reverse stream do about a statement on the target tables; "" while
-    applications are at the sources. refused: why nothing is run at them, whatever the statement is.
+    applications are at the sources. refused: why nothing is run at them, whatever the statement is. to_lose: the way
+    out where the statement loses values or rows, and that is not allowed.
     """
 
     shards: tuple[Shard, ...]
@@ -68,6 +73,7 @@ class Wanted:
     to_empty: str = ""
     reverse_policy: str = ""
     refused: tuple[Problem, ...] = ()
+    to_lose: str = "--allow-data-loss allows it"
 
     @property
     def migrated(self) -> bool:
@@ -167,7 +173,7 @@ def at_targets(planned: PlannedTable) -> Wanted:
     places = {Shard(Side.TARGET, one.database.target, one.database.database, one.table) for one in planned.places}
     columns = {name.lower() for name in (*planned.routing, *planned.table.key)}
     key, empties = tuple(planned.table.key), planned.ddl.truncate == "apply"
-    return Wanted(tuple(sorted(places)), frozenset(columns), "", key, streamed=True, empties=empties)
+    return Wanted(tuple(sorted(places)), frozenset(columns), "", key, streamed=True, empties=empties, to_lose=_BY_A_RUN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from migrate.ddl.levels import Level
 from migrate.model.errors import PreflightError
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.publish.schema import ddl
 from migrate.publish.schema.alter_effects import NOT_COLUMNS, renamed_columns, takes_rows
 from migrate.publish.schema.ddl import Ddl, Verb
@@ -58,7 +58,7 @@ class LogicalStatement:
     def for_table(self, database: str, table: str, level: Level | None = None) -> str:
         """The statement for a shard table. level: the algorithm and lock that it names; None: the server chooses."""
         chosen = _clauses(level)
-        named = quoted_table(database, table).replace("%%", "%")
+        named = printed_table(database, table)
         before, behind = self.sql[: self.start], self.sql[self.end :]
         if not chosen or not self.is_alter:
             return f"{before}{named}{behind}"

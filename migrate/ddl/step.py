@@ -31,7 +31,7 @@ from migrate.ddl.trial import HEAVIER
 from migrate.model.errors import ServerError
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import number, passes, text
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.publish.schema.ddl import Verb
 from migrate.state import ddl as journal
 from migrate.state.ddl import Goal, ShardRow, Stage
@@ -187,5 +187,5 @@ def _written(logical: LogicalStatement, row: ShardRow, goal: Goal, level: Level)
         return logical.for_table(row.database, row.table, level)
     chosen = [f"ALGORITHM={level.algorithm}"] if level.algorithm else []
     chosen += [f"LOCK={level.lock}"] if level.lock else []
-    named = quoted_table(row.database, row.table).replace("%%", "%")
+    named = printed_table(row.database, row.table)
     return compensating(row.undo or (), named, row.table, tuple(chosen))

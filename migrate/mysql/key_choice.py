@@ -14,8 +14,7 @@ from migrate.model.errors import PreflightError
 from migrate.model.table import Column
 from migrate.mysql.capabilities import Capability, can
 from migrate.mysql.connection import Connection
-from migrate.mysql.quoting import quote
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed, printed_table, quote
 
 
 class NoSuchKey(PreflightError):  # noqa: N818 - what it says is what is so
@@ -77,7 +76,7 @@ def unique_keys(
         part = KeyPart(None if column is None else str(column), None if prefix is None else int(prefix))
         keys[str(index)] = (*keys.get(str(index), ()), part)
     if hashed := [key for key in keys if any(index == key and kind == "HASH" for index, _, _, kind in rows)]:
-        drops = ", ".join(f"DROP INDEX {quote(key)}" for key in hashed).replace("%%", "%")
+        drops = ", ".join(f"DROP INDEX {printed(key)}" for key in hashed)
         raise PreflightError(
             f"{connection.name}: table {database}.{name} has unique keys by hash ({', '.join(hashed)}): the log has a"
             " hidden column for each",
@@ -88,7 +87,7 @@ def unique_keys(
 
 
 def _alter(table: tuple[str, str]) -> str:
-    return f"ALTER TABLE {quoted_table(*table)}".replace("%%", "%")
+    return f"ALTER TABLE {printed_table(*table)}"
 
 
 def choose(
@@ -168,7 +167,7 @@ def statement(connection: Connection, table: tuple[str, str], columns: Sequence[
         table,
     )
     if counted is not None:  # a table has one such column only
-        column = quote(str(counted[0])).replace("%%", "%")
+        column = printed(str(counted[0]))
         return f"{on} ADD {kind} ({column}); it rebuilds the table, and fails where values stand twice"
     there = {column.name.lower() for column in columns}
     name = next(name for number in range(len(there) + 1) if (name := f"row_id{number or ''}") not in there)

@@ -21,3 +21,8 @@ def quote_all(identifiers: Iterable[str]) -> str:
 
 def table(database: str, name: str) -> str:
     return f"{quote(database)}.{quote(name)}"
+
+
+def printed_table(database: str, name: str) -> str:
+    """As `table`, with % as it is: for people, and for statements without parameters."""
+    return f"{printed(database)}.{printed(name)}"

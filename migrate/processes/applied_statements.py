@@ -30,7 +30,7 @@ from migrate.kafka.reader import PartitionReader
 from migrate.model.errors import Code, MigrateError, PreflightError, ServerError, StopError
 from migrate.model.partition import Partition
 from migrate.mysql.errors import ACCESS_DENIED, LOCK_WAIT, REFERRED_TO, is_refusal
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.processes.runtime import Runtime
 from migrate.publish.schema.ddl import Verb
 from migrate.publish.schema.definitions import COPY_AGAIN
@@ -51,10 +51,6 @@ _BUSY = 5.0
 _BY_HAND = (
     "make the target tables the same by hand, set tables[].ddl: ignore for the table, and start again"
     " (docs/operations.md#altering-a-table)"
-)
-_LOSES = (
-    '`migrate ddl run "STATEMENT" --side targets --allow-data-loss` runs it at the target tables; then set'
-    " tables[].ddl: ignore, and start again"
 )
 _OF_ROWS_READ_AGAIN = "where it goes on behind the statement alone, as it reads rows that the source has so already"
 _END_RUN = "`migrate ddl resume` then ends the run"
@@ -185,9 +181,7 @@ def _refuse_before_wait(runtime: Runtime, wanted: ToBeApplied, planned: PlannedT
         with state.connect() as connection:
             last = journal.latest(connection, servers.name)
             own = _own(last, mark)
-            _refuse_while_copied(connection, servers.name, planned)
-            if own is not None and own.goal is Goal.OLD:
-                raise _taken_back(own.number)
+            _refuse_in_state(connection, servers.name, planned, own)
             if own is not None or unended(connection, servers.name, last) is not None:
                 return
         with suppress(Busy), runner.held(servers, state):
@@ -211,9 +205,7 @@ def _run(runtime: Runtime, wanted: ToBeApplied, planned: PlannedTable) -> int:
                         f"run {other.number} of `migrate ddl` is not finished: {other.statement}",
                         hint=way_out(other, journal.of_run(connection, servers.name, other.number)),
                     )
-                _refuse_while_copied(connection, servers.name, planned)
-                if own is not None and own.goal is Goal.OLD:
-                    raise _taken_back(own.number)
+                _refuse_in_state(connection, servers.name, planned, own)
                 if of is not None and own is None and (done := _joined(connection, servers.name, of, planned)):
                     return done
             if own is None:
@@ -248,17 +240,17 @@ def _planned(servers: Servers, logical: LogicalStatement, wanted: ToBeApplied, p
     """Raises what keeps a TRUNCATE from its targets, too."""
     _refuse_late(servers, logical, wanted, planned)
     loses = logical.verb is Verb.TRUNCATE
-    plan = plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
-    if plan.loses and not loses:
-        raise StopError(f"the statement loses {'; '.join(plan.loses)}", hint=_LOSES, code=Code.STATEMENT)
-    return plan
+    return plan_of(servers, logical, shards.at_targets(planned), Allowance(), allow_data_loss=loses)
 
 
-def _refuse_while_copied(state: sa.Connection, name: str, planned: PlannedTable) -> None:
-    """Rows of either definition would come to tables of the other one. Raises StopError."""
+def _refuse_in_state(state: sa.Connection, name: str, planned: PlannedTable, own: DdlRun | None) -> None:
+    """While the table is copied, rows of either definition would come to tables of the other one. own: the statement's
+    run, if it has one, which may have been taken back. Raises StopError."""
     phases = phase.stages(state, name)
     if any(phases.get(id_, phase.UNKNOWN).phase is Phase.COPYING for id_ in planned.members or {planned.table.id}):
         raise StopError("a copy of the table is under way", hint="wait for its end", code=Code.STATEMENT)
+    if own is not None and own.goal is Goal.OLD:
+        raise _taken_back(own.number)
 
 
 def _joined(state: sa.Connection, name: str, of: GroupStatement, planned: PlannedTable) -> int:
@@ -281,7 +273,7 @@ def _statement(wanted: ToBeApplied) -> str:
     """What the target tables get. Raises StopError where nothing says what that is."""
     if wanted.creates is None:
         return without_level(wanted.sql)
-    if found := between(*wanted.creates, quoted_table(*wanted.name).replace("%%", "%")):
+    if found := between(*wanted.creates, printed_table(*wanted.name)):
         return found
     raise StopError("the tables that change their names are alike", code=Code.STATEMENT)
 

@@ -15,11 +15,17 @@ from migrate.model.errors import ConfigError
 from migrate.sharding.columns import ValueReader
 from migrate.sharding.javatypes import JavaError, from_units, to_units
 
-BY_HINT = (
+_BY_HINT = (
     "the application gives the value by HintManager, so no column says where a row belongs; write the rule that its"
     " code follows as INLINE or COMPLEX_INLINE, by the columns it takes the value from"
 )
 """Why there is no rule of the kind HINT, and the way out."""
+
+
+def way_out(kind: str, otherwise: str) -> str:
+    """Of a strategy or an algorithm that is not supported. otherwise: of one that is none of HINT's."""
+    return _BY_HINT if kind.upper() in ("HINT", "HINT_INLINE") else otherwise
+
 
 GROUP = "migrate.sharding"
 _OWN = ("strategy", "algorithmclassname")
@@ -51,9 +57,7 @@ class ClassBased:
         if strategy not in ("STANDARD", "COMPLEX"):
             raise ConfigError(
                 f"{key}.props.strategy: '{strategy}' is not supported",
-                hint=f"STANDARD and COMPLEX are; with HINT {BY_HINT}"
-                if strategy == "HINT"
-                else "STANDARD and COMPLEX are",
+                hint=f"STANDARD and COMPLEX are; with HINT {_BY_HINT}",
             )
         point, package = _entry_point(java_class, key)
         try:

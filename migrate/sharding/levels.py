@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate.model.errors import ConfigError
-from migrate.sharding.class_based import BY_HINT, is_complex
+from migrate.sharding.class_based import is_complex, way_out
 
 CLASS_BASED = "CLASS_BASED"
 INLINES = ("INLINE", "COMPLEX_INLINE")
@@ -49,7 +49,7 @@ def level_of(spec: Mapping[str, object], name: str, where: str) -> Level | None:
     if not isinstance(algorithm, str) or algorithm.upper() not in ALGORITHMS:
         raise ConfigError(
             f"{key}.algorithm: {algorithm!r} is not supported",
-            hint=BY_HINT if str(algorithm).upper() == "HINT_INLINE" else "one of " + ", ".join(ALGORITHMS),
+            hint=way_out(str(algorithm), "one of " + ", ".join(ALGORITHMS)),
         )
     props = written.get("props") or {}
     if not isinstance(props, Mapping):

@@ -18,7 +18,7 @@ import yaml
 
 from migrate.model.errors import ConfigError
 from migrate.sharding.algorithms import build_algorithm
-from migrate.sharding.class_based import BY_HINT
+from migrate.sharding.class_based import way_out
 from migrate.sharding.inline import expand_nodes
 from migrate.sharding.rule import node
 
@@ -239,7 +239,7 @@ class RuleFile:
         if kind == "complex":
             return self._complex(self._mapping(written[kind], f"{key}.complex"), f"{where}.complex")
         if kind != "standard":
-            hint = BY_HINT if kind == "hint" else "standard, complex and none are"
+            hint = way_out(kind, "standard, complex and none are")
             raise ConfigError(f"{where}: the strategy '{kind}' is not supported", hint=hint)
         standard = self._mapping(written[kind], f"{key}.standard")
         _known(standard, frozenset({"shardingColumn", "shardingAlgorithmName"}), f"{where}.standard")
@@ -268,9 +268,7 @@ class RuleFile:
         if type_ not in supported:
             kind = where.rpartition(".")[2]
             message = f"{self._name}: {key}.type: the algorithm '{written.get('type')}' is not supported"
-            raise ConfigError(
-                message, hint=BY_HINT if type_ == "HINT_INLINE" else f"{kind} takes {', '.join(supported)}"
-            )
+            raise ConfigError(message, hint=way_out(type_, f"{kind} takes {', '.join(supported)}"))
         return type_, self._mapping(written.get("props"), f"{key}.props")
 
 

@@ -13,6 +13,7 @@ import pymysql
 
 from migrate.mysql.connection import Connection
 from migrate.mysql.errors import NO_SUCH_TABLE, UNKNOWN_DATABASE, number
+from migrate.mysql.quoting import printed_table
 from migrate.mysql.quoting import table as quoted_table
 from migrate.state.migration import REVERSE
 from migrate.target.roles import ROLE
@@ -98,7 +99,7 @@ _AT_THE_OTHER = "take `truncate: apply` out there and run its `migrate init`"
 
 
 def _over(used: TargetDatabase, table: str, other: str) -> str:
-    named = quoted_table(used.database, table).replace("%%", "%")
+    named = printed_table(used.database, table)
     return f"where that one is over: DELETE FROM {named} WHERE migration = '{other}'"
 
 

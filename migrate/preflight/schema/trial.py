@@ -22,7 +22,7 @@ from migrate.model.words import counted
 from migrate.mysql import definition, grants
 from migrate.mysql.connection import Connection, Warned
 from migrate.mysql.errors import LOAD_FORBIDDEN, explained, number, text
-from migrate.mysql.quoting import quote
+from migrate.mysql.quoting import printed, quote
 from migrate.mysql.quoting import table as full_name
 from migrate.mysql.rowfilter import and_rows
 from migrate.mysql.values import compared, from_server
@@ -225,7 +225,7 @@ class _Trial:
 
 def _named(place: Place) -> str:
     """Its database as servers name it in what they say."""
-    return quote(place.database.database).replace("%%", "%")
+    return printed(place.database.database)
 
 
 def _image(planned: PlannedTable, row: Raw) -> dict[str, str | None]:

@@ -10,7 +10,7 @@ from migrate.model.coordinate import Coordinate
 from migrate.model.errors import Code, StopError
 from migrate.mysql import periods
 from migrate.mysql.column_defaults import OWN_VALUES, columns, own_values
-from migrate.mysql.quoting import table as quoted_table
+from migrate.mysql.quoting import printed_table
 from migrate.publish.schema import group_columns, row_limits
 from migrate.publish.schema.alter_effects import renamed_columns
 from migrate.publish.schema.ddl import Ddl, Verb
@@ -178,7 +178,7 @@ class Policy:
             raise step.stop(name, _TEMPORARY, COPY_AGAIN)
         if step.since not in self._known.applied:
             stopped = step.stop(name, "its rows go without events", COPY_AGAIN)
-            sql = f"TRUNCATE TABLE {quoted_table(*name)}".replace("%%", "%")  # the rest was said to the source
+            sql = f"TRUNCATE TABLE {printed_table(*name)}"  # the rest was said to the source
             raise ToBeApplied(stopped, name, sql, step.since, empties=True)
         log.warning("emptied, as its target tables were", table=full(name), statement=shown(step.statement))
         return True
